@@ -194,10 +194,10 @@ def _block_devices(spec: InstanceSpec) -> Tree:
 
 
 def _at(tree: Tree, path: Sequence[str], listing: Callable[[Tree], bytes]) -> bytes | None:
-    found: bytes | Tree | None = tree
+    node: bytes | Tree | None = tree
     for name in path:
-        found = _child(found, name) if found is not None and not isinstance(found, bytes) else None
-    return found if found is None or isinstance(found, bytes) else listing(found)
+        node = _child(node, name) if node is not None and not isinstance(node, bytes) else None
+    return node if node is None or isinstance(node, bytes) else listing(node)
 
 
 def _child(tree: Tree, name: str) -> bytes | Tree | None:
@@ -211,7 +211,7 @@ def _listing(tree: Tree) -> bytes:
 
 def _ec2_listing(tree: Tree) -> bytes:
     """Return the listing of a directory. Names of directories end with a slash, except those of SSH keys ("0=name")."""
-    names = [f"{name}/" if not isinstance(found, bytes) and "=" not in name else name for name, found in tree.items()]
+    names = [f"{name}/" if not isinstance(node, bytes) and "=" not in name else name for name, node in tree.items()]
     return _lines(sorted(names))
 
 

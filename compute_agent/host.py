@@ -234,13 +234,13 @@ class Host:
 
         report = await in_thread(services.threads.calls, measure)
         busy |= self._runner.at_work()
-        found = leftovers.without(report.leftovers, {subject.id for subject in busy})
-        if found is not None:
-            found = [replace(each, generation=self._seen(each)) for each in found]
+        remaining = leftovers.without(report.leftovers, {subject.id for subject in busy})
+        if remaining is not None:
+            remaining = [replace(each, generation=self._seen(each)) for each in remaining]
         self._network_warnings = services.network.warnings()
         warnings = self._network_warnings + self._certificate_trouble
         warnings += services.volumes.warnings() if services.volumes is not None else []
-        report = replace(report, leftovers=found, warnings=warnings, repairs=list(self._repairs))
+        report = replace(report, leftovers=remaining, warnings=warnings, repairs=list(self._repairs))
         if time.monotonic() - self._documents_listed < DOCUMENTS_EVERY:
             return replace(report, traits=None)
         self._documents_listed = time.monotonic()

@@ -39,14 +39,14 @@ def database(name: str, data: Path, role: str, patience: int, processes: int = 1
             },
             "TEST": {"NAME": str(data / "test.sqlite3")},
         }
-    found: dict[str, Any] = env.db_url_config(url)
-    if found["ENGINE"] == "django.db.backends.postgresql":
-        found["ENGINE"] = "provisioning.common.postgresql"
+    result: dict[str, Any] = env.db_url_config(url)
+    if result["ENGINE"] == "django.db.backends.postgresql":
+        result["ENGINE"] = "provisioning.common.postgresql"
     if role == "web":
         most = integer("NOVELLA_DATABASE_POOL", min(max(OF_ALL // processes, LEAST), MOST), 8, 1000)
-        found.setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": most}
-        found["CONN_MAX_AGE"] = 0
+        result.setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": most}
+        result["CONN_MAX_AGE"] = 0
     else:
-        found["CONN_MAX_AGE"] = 600
-        found["CONN_HEALTH_CHECKS"] = True
-    return found
+        result["CONN_MAX_AGE"] = 600
+        result["CONN_HEALTH_CHECKS"] = True
+    return result

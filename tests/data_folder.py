@@ -6,10 +6,10 @@ import pathlib
 import shutil
 import tempfile
 
-KEPT = {"NOVELLA_TESTS_ALLOW_SKIP"}
+ALLOWED = {"NOVELLA_TESTS_ALLOW_SKIP"}
 """The one variable that speaks to the tests and not to Novella."""
 
-for _name in [name for name in os.environ if name.startswith("NOVELLA_") and name not in KEPT]:
+for _name in [name for name in os.environ if name.startswith("NOVELLA_") and name not in ALLOWED]:
     del os.environ[_name]
 
 _folder = tempfile.mkdtemp(prefix="nv-test-")  # short: paths of unix sockets end at 107 bytes

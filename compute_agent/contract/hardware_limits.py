@@ -33,15 +33,15 @@ def limits_of(flavor: Mapping[str, str]) -> dict[str, object]:
 
 def _of_processors(flavor: Mapping[str, str]) -> dict[str, int]:
     """Return the limits of vCPUs; a negative quota means no limit."""
-    found = _numbers(flavor, CPU)
-    if found.get("quota", 0) < 0:
-        del found["quota"]
-    for part, value in found.items():
+    result = _numbers(flavor, CPU)
+    if result.get("quota", 0) < 0:
+        del result["quota"]
+    for part, value in result.items():
         least, most = CPU_RANGES[part]
         if not least <= value <= most:
             reason = f"must be 0, or from {least} to {most}"
             raise HardwareError(f"{CPU}{part}", flavor[f"{CPU}{part}"], reason, "flavor")
-    return found
+    return result
 
 
 def _numbers(flavor: Mapping[str, str], beginning: str) -> dict[str, int]:

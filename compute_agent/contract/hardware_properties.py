@@ -71,10 +71,10 @@ class Property:
         """Return the value in normalized spelling: a switch as ``true`` or ``false``.  Raises HardwareError."""
         text, name = value.strip(), self.name_in(source)
         if self.kind == "switch":
-            found = next((word for word, spelt in _SWITCHED.items() if text.lower() in spelt), None)
-            if found is None:
+            result = next((word for word, spelt in _SWITCHED.items() if text.lower() in spelt), None)
+            if result is None:
                 raise HardwareError(name, value, f"must be {self.legal}", source)
-            return found
+            return result
         if self.kind == "number":
             if not re.fullmatch(self.pattern or r"\d{1,9}", text):
                 raise HardwareError(name, value, f"must be {self.legal}", source)

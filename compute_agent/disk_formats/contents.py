@@ -44,11 +44,11 @@ class Blocks(Contents):
     block: int
 
     def _read(self, offset: int, length: int) -> bytes:
-        found = bytearray()
-        while len(found) < length:
-            index, begin = divmod(offset + len(found), self.block)
-            found += self._part(index, begin, min(self.block - begin, length - len(found)))
-        return bytes(found)
+        content = bytearray()
+        while len(content) < length:
+            index, begin = divmod(offset + len(content), self.block)
+            content += self._part(index, begin, min(self.block - begin, length - len(content)))
+        return bytes(content)
 
     def _part(self, index: int, begin: int, length: int) -> bytes:
         place = self._place(index)

@@ -36,13 +36,13 @@ class DiskFormat:
     damaged or refers to other files.
     """
 
-    def fits(self, found: set[str]) -> bool:
-        """Return whether a file in which the inspectors recognise ``found`` may have this format: a file must not have
-        two formats.
+    def fits(self, formats: set[str]) -> bool:
+        """Return whether a file in which the inspectors recognise ``formats`` may have this format: a file must not
+        have two formats.
         """
-        if found <= RAW_CONTENT:
-            return self.looks_raw and bool(found)
-        return self.seen_as in found and found <= {self.seen_as} | ({"gpt"} if self.partitioned else set())
+        if formats <= RAW_CONTENT:
+            return self.looks_raw and bool(formats)
+        return self.seen_as in formats and formats <= {self.seen_as} | ({"gpt"} if self.partitioned else set())
 
 
 FORMATS = {

@@ -29,13 +29,13 @@ class Inspector:
         Raises DiskFormatError if the file is not of the format ``disk_format``, is damaged, or would cause a host to
         open other files. Changes the file's position.
         """
-        found = self._formats()
+        formats = self._formats()
         known = FORMATS[disk_format]
-        if not known.fits(set(found)):
-            seen = " and ".join(sorted(found))
+        if not known.fits(set(formats)):
+            seen = " and ".join(sorted(formats))
             raise DiskFormatError(f"does not match disk_format {disk_format}: it is {seen}")
-        if known.seen_as in found:
-            _check_safety(found[known.seen_as])
+        if known.seen_as in formats:
+            _check_safety(formats[known.seen_as])
         try:
             disk = known.check(file, size)
         except DiskFormatError:
@@ -49,7 +49,7 @@ class Inspector:
     def _formats(self) -> dict[str, format_inspector.FileInspector]:
         """Return the inspectors that recognise the data, by name."""
         try:
-            return {str(found): found for found in self._wrapper.formats or []}
+            return {str(inspector): inspector for inspector in self._wrapper.formats or []}
         except (format_inspector.ImageFormatError, AttributeError, struct.error, IndexError):
             # An inspector that fails has recognised the data as its format.
             raise DiskFormatError("is of a format that is not known") from None

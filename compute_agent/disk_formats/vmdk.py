@@ -83,5 +83,5 @@ def _check_description(text: str, capacity: int) -> None:
     require(values.get("createtype", "").strip(' "') in ONE_FILE, IN_OTHER_FILES)
     require(values.get("parentcid", "ffffffff").strip(' "') == "ffffffff", HAS_PARENT)
     extents = [line for line in lines if line.split(" ", 1)[0] in ACCESS]
-    found = EXTENT.fullmatch(extents[0]) if len(extents) == 1 else None
-    require(found is not None and int(found[1]) <= capacity, IN_OTHER_FILES)
+    match = EXTENT.fullmatch(extents[0]) if len(extents) == 1 else None
+    require(match is not None and int(match[1]) <= capacity, IN_OTHER_FILES)

@@ -246,8 +246,8 @@ class _Request(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         asker = self._reader()
         if asker is not None:
-            found = find(asker, self._path())
-            self._answer(200 if found is not None else 404, found if found is not None else b"Not Found\n")
+            content = find(asker, self._path())
+            self._answer(200 if content is not None else 404, content if content is not None else b"Not Found\n")
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -302,12 +302,12 @@ class _Request(BaseHTTPRequestHandler):
         """Return the guest. A request with the header ``X-Forwarded-For`` is rejected, because the guest could forge
         it.
         """
-        found = None
+        asker = None
         if "X-Forwarded-For" not in self.headers:
-            found = self._directory.asker(self._network_id, self.client_address[0])
-        if found is None:
+            asker = self._directory.asker(self._network_id, self.client_address[0])
+        if asker is None:
             self._answer(404, b"Not Found\n")
-        return found
+        return asker
 
     def _path(self) -> list[str]:
         return [unquote(part) for part in urlsplit(self.path).path.split("/") if part]

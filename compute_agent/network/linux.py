@@ -130,8 +130,8 @@ class LinuxNetwork(HostNetwork):
             if not ports:
                 return
             moving = {port.id for port in ports}
-            told = self._documents.of(FloatingIpDocument).values()
-            floating = {each.id for each in told if each.port_id in moving}
+            documents = self._documents.of(FloatingIpDocument).values()
+            floating = {each.id for each in documents if each.port_id in moving}
             networks = _networks_of(ports).subjects
             self._bring(Touched(networks | {(FLOATING_IP, each) for each in floating}), servers_begun=True)
             if here:

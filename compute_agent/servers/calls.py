@@ -109,8 +109,10 @@ class CallHandler:
             return await in_thread(
                 threads.calls, lambda: driver.inspect_disk(call.instance_id, call.serial, GUEST_ANSWERS_WITHIN)
             )
-        found = await in_thread(threads.calls, lambda: driver.file_systems(call.instance_id, GUEST_ANSWERS_WITHIN))
-        return FileSystems(file_systems=found)
+        file_systems = await in_thread(
+            threads.calls, lambda: driver.file_systems(call.instance_id, GUEST_ANSWERS_WITHIN)
+        )
+        return FileSystems(file_systems=file_systems)
 
     async def _volumes(self, call: PoolContentsCall | UnmanagedDisksCall | GuestVolumesCall) -> CallResult:
         threads, volumes = self._services.threads, self._services.volumes

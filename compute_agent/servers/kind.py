@@ -67,11 +67,11 @@ HANDLERS: tuple[type[ServerHandler[Any]], ...] = (
 
 def by_body(handlers: Iterable[type[ServerHandler[Any]]]) -> dict[type, type[ServerHandler[Any]]]:
     """Return type of a command's body → handler. Raises TypeError if two handlers have the same type."""
-    found: dict[type, type[ServerHandler[Any]]] = {}
+    result: dict[type, type[ServerHandler[Any]]] = {}
     for handler in handlers:
-        if found.setdefault(handler.body, handler) is not handler:
+        if result.setdefault(handler.body, handler) is not handler:
             raise TypeError(f"There are two handlers of {handler.body.__name__}.")
-    return found
+    return result
 
 
 class Servers(SubjectKind):

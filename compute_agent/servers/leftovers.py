@@ -17,17 +17,17 @@ def find(services: HostServices, described: set[str]) -> list[Leftover] | None:
     """
     try:
         before = {guest.uuid for guest in services.driver.guests()}
-        found = services.driver.leftovers() + services.network.leftovers(before)
+        leftovers = services.driver.leftovers() + services.network.leftovers(before)
         guests = before | {guest.uuid for guest in services.driver.guests()}
     except HostError as error:
         log.warning("Could not look for what is left over: %s %s", error.message, error.detail)
         return None
     lost = [Leftover(kind="domain", name=uuid, subject_id=uuid) for uuid in sorted(before - described)]
-    return lost + [each for each in found if each.subject_id not in guests]
+    return lost + [each for each in leftovers if each.subject_id not in guests]
 
 
-def without(found: list[Leftover] | None, busy: set[str]) -> list[Leftover] | None:
+def without(leftovers: list[Leftover] | None, busy: set[str]) -> list[Leftover] | None:
     """Return the leftovers without those of instances that have a command, at most ``MOST_LEFTOVERS``."""
-    if found is None:
+    if leftovers is None:
         return None
-    return [each for each in found if not each.subject_id or each.subject_id not in busy][:MOST_LEFTOVERS]
+    return [each for each in leftovers if not each.subject_id or each.subject_id not in busy][:MOST_LEFTOVERS]

@@ -68,10 +68,10 @@ class PowerTracker:
         Guests whose state was recorded after ``mark`` are skipped, because the list ``guests`` may be older than that
         state.
         """
-        found = {guest.uuid: guest for guest in guests}
+        by_uuid = {guest.uuid: guest for guest in guests}
         for uuid in list(self._guests):
             if not self._busy(uuid) and self._known_since.get(uuid, 0) < mark:
-                self._report(uuid, found[uuid].power_state if uuid in found else PowerState.NOSTATE)
+                self._report(uuid, by_uuid[uuid].power_state if uuid in by_uuid else PowerState.NOSTATE)
 
     def _touch(self, uuid: str) -> None:
         self._known_since[uuid] = self._clock

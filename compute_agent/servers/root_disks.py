@@ -88,13 +88,13 @@ class PoolRootDisks(PassingOn):
         """Measure the host. The disk space is that of the pool, as it was last measured. The host receives no running
         guests.
         """
-        found = self.inner.capacity()
+        capacity = self.inner.capacity()
         pool = self._volumes.known_state(self._pool)
         total, free = (pool.total_gb, pool.free_gb) if pool is not None else (0, 0)
         shared = {root_pool_trait(pool.id)} if pool is not None else set()
-        traits = tuple(sorted({*found.traits, ROOT_POOL_TRAIT, *shared} - {RECEIVER_TRAIT}))
+        traits = tuple(sorted({*capacity.traits, ROOT_POOL_TRAIT, *shared} - {RECEIVER_TRAIT}))
         disk = {"disk_gb": int(total), "disk_gb_used": int(total - free)}
-        return HostCapacity(**{**vars(found), **disk, "traits": traits})
+        return HostCapacity(**{**vars(capacity), **disk, "traits": traits})
 
     def volumes(self) -> dict[str, list[str]]:
         return {
@@ -105,16 +105,16 @@ class PoolRootDisks(PassingOn):
         """List the leftovers on this host, and this host's root disks in the pool without a guest. The disks are
         omitted while the pool does not answer.
         """
-        found, guests = self.inner.leftovers(), {guest.uuid for guest in self.inner.guests()}
+        result, guests = self.inner.leftovers(), {guest.uuid for guest in self.inner.guests()}
         if self._listing.busy:
-            return found
+            return result
         self._listing.start(self._list)
         if self._listing.wait(LISTED_WITHIN):
             guests |= {guest.uuid for guest in self.inner.guests()}
-            found += [
+            result += [
                 Leftover(kind=KIND, name=name, subject_id=uuid) for name, uuid in self._listed if uuid not in guests
             ]
-        return found
+        return result
 
     def _list(self) -> None:
         """List this host's root disks, and merge data of their snapshots that other hosts have deleted."""
@@ -145,7 +145,7 @@ class PoolRootDisks(PassingOn):
         if boot_volume(spec) is not None:
             self.inner.create_disk(spec, base, keep_ephemeral=keep_ephemeral)
             return
-        size_gb = self._wanted_gb(spec, base)
+        size_gb = self._required_gb(spec, base)
         cd = base if is_cd(spec.image) else None
         self.inner.create_disk(_rooted(spec, _NOWHERE), cd, keep_ephemeral=keep_ephemeral)
         volume, driver = self._volume(spec.uuid, size_gb), self._driver()
@@ -159,7 +159,7 @@ class PoolRootDisks(PassingOn):
             raise RetryableHostError("The host's pool no longer has this image.")
 
     @staticmethod
-    def _wanted_gb(spec: InstanceSpec, base: Path | None) -> int:
+    def _required_gb(spec: InstanceSpec, base: Path | None) -> int:
         """Return the size of the root disk in GiB. The image's own size is rounded up. Raises
         ImageUnacceptableError.
         """
@@ -211,14 +211,14 @@ class PoolRootDisks(PassingOn):
         """
         if self._size(uuid) is not None:
             return True
-        found = self._elsewhere(uuid)
-        if len(found) > 1:
-            raise HostError("The pool has several root disks of the server.", detail=" ".join(found))
-        for name in found:
+        disk_name = self._elsewhere(uuid)
+        if len(disk_name) > 1:
+            raise HostError("The pool has several root disks of the server.", detail=" ".join(disk_name))
+        for name in disk_name:
             if moment:
                 self._driver().snapshot(self._volume(uuid, 1, name), _moment(name))
             self._driver().rename(name, disk_id(uuid, self._host))
-        return bool(found)
+        return bool(disk_name)
 
     def _elsewhere(self, uuid: str) -> list[str]:
         """Return the ids of the guest's root disks that other hosts have."""
@@ -384,10 +384,10 @@ class PoolRootDisks(PassingOn):
             return None
 
     def _needed_size(self, uuid: str) -> int:
-        found = self._size(uuid)
-        if found is None:
+        result = self._size(uuid)
+        if result is None:
             raise InstanceNotFoundError("The guest has no disk on this host.", detail=disk_id(uuid, self._host))
-        return found
+        return result
 
     def _connected(self, uuid: str) -> tuple[VolumeSpec, VolumeConnection]:
         """Open the root disk for the guest. Return its volume and its connection."""

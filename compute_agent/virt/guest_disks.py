@@ -145,16 +145,16 @@ def arguments(verb: str, serial: str, directory: str = "") -> list[str]:
 
 def inspected(output: str) -> InspectedDisk:
     """Convert the program's output. Raises GuestDiskError for output of another form."""
-    found = dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
+    values = dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
     contents: dict[str, Content] = {"empty": "empty", "filesystem": "filesystem", "other": "other"}
-    content = contents.get(found.get("content", ""))
-    if content is None or not found.get("device"):
+    content = contents.get(values.get("content", ""))
+    if content is None or not values.get("device"):
         raise GuestDiskError(FAILURES[24], detail=output[:LONGEST])
     return InspectedDisk(
-        device=clean(found["device"]),
+        device=clean(values["device"]),
         content=content,
-        kind=clean(found.get("kind", ""))[:32],
-        mount_point=clean(found.get("mounted", "")),
+        kind=clean(values.get("kind", ""))[:32],
+        mount_point=clean(values.get("mounted", "")),
     )
 
 

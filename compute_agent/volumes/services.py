@@ -148,11 +148,11 @@ class Volumes:
         for watch in self._watches:
             watch.ask()
         until = time.monotonic() + ANSWERS_WITHIN
-        found = [watch.state(until) for watch in self._watches]
+        states = [watch.state(until) for watch in self._watches]
         waiting = self.daemons.without_key()
         return [
             replace(state, unserved=[each.id for each in waiting if each.pool_id == state.id]) if waiting else state
-            for state in found
+            for state in states
             if state is not None
         ]
 
@@ -366,11 +366,11 @@ class Volumes:
         for description in self.daemons.descriptions():
             if not self.daemons.is_whole(description):
                 dead.setdefault(self._watch(description.volume.pool_id), []).append(description)
-        for watch, found in dead.items():
+        for watch, daemons in dead.items():
             if watch is None:
-                self._repair(found)
+                self._repair(daemons)
             else:
-                watch.repair(partial(self._repair, found))
+                watch.repair(partial(self._repair, daemons))
         for watch in self._watches:
             watch.ask_again()
             if watch.crowded and watch.id and not watch.away:

@@ -60,13 +60,13 @@ def manifest(request: HttpRequest, backup_id: uuid.UUID) -> HttpResponse:
         return HttpResponse(status=204)
 
     def get(host_id: uuid.UUID) -> HttpResponse:
-        found = backup_transfers.manifest_to_get(host_id, backup_id)
-        return HttpResponse(msgspec.json.encode(found), content_type="application/json")
+        document = backup_transfers.manifest_to_get(host_id, backup_id)
+        return HttpResponse(msgspec.json.encode(document), content_type="application/json")
 
     return answer(request, "volume", put if request.method == "PUT" else get)
 
 
 def _progress(request: HttpRequest) -> tuple[int, int]:
     """Return the done and total bytes of the progress header; zeros if it is malformed."""
-    found = re.fullmatch(r"([0-9]{1,18})/([0-9]{1,18})", request.headers.get("X-Novella-Progress", ""), re.ASCII)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.fullmatch(r"([0-9]{1,18})/([0-9]{1,18})", request.headers.get("X-Novella-Progress", ""), re.ASCII)
+    return (int(match[1]), int(match[2])) if match else (0, 0)

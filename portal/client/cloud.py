@@ -50,14 +50,14 @@ class Cloud:
                     return compute.get_server(name)
             # The SDK's find_server uses the name as a pattern without escaping it, and finds no names with brackets.
             named = compute.servers(name=f"^{re.escape(name)}$")
-            found = [server for server in named if server.name == name]
+            matches = [server for server in named if server.name == name]
         except (openstack.exceptions.SDKException, auth_errors.ClientException) as error:
             raise _explained(error) from error
-        if not found:
+        if not matches:
             raise ClientError(f"There is no server {name}.", NOT_FOUND)
-        if len(found) > 1:
+        if len(matches) > 1:
             raise ClientError(f"There are several servers called {name}: use the id.", NOT_FOUND)
-        return found[0]
+        return matches[0]
 
     def login(self, server: Any) -> str:
         """Return the login user in the image's ``os_admin_user``, by default ``root``."""

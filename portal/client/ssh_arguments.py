@@ -25,28 +25,28 @@ class SshArguments:
 
 def divided(arguments: Sequence[str]) -> SshArguments:
     """Split the arguments of ``novella ssh``. If a server is given, it is the last element of ``own``."""
-    found, left, server = SshArguments(), list(arguments), ""
+    result, left, server = SshArguments(), list(arguments), ""
     while left:
         each = left.pop(0)
         if each == "--" and server:
-            found.command = left
+            result.command = left
             break
         if each.startswith("--") and each != "--":
-            found.own.append(each)
+            result.own.append(each)
             if "=" not in each and each not in LONG_FLAGS and left:
-                found.own.append(left.pop(0))
+                result.own.append(left.pop(0))
         elif each.startswith("-") and each not in {"-", "--"}:
-            _letters(found, each[1:], left)
+            _letters(result, each[1:], left)
         elif each != "--" and not server:
             server = each
         elif server:
-            found.command = [each, *left]
+            result.command = [each, *left]
             break
-    found.own += ["--", server] if server else []
-    return found
+    result.own += ["--", server] if server else []
+    return result
 
 
-def _letters(found: SshArguments, letters: str, left: list[str]) -> None:
+def _letters(ssh_arguments: SshArguments, letters: str, left: list[str]) -> None:
     """Read an argument with short options, like ``-vL``. A value follows its option in the same argument, or is the
     next argument.
     """
@@ -54,9 +54,9 @@ def _letters(found: SshArguments, letters: str, left: list[str]) -> None:
         letter, letters = letters[0], letters[1:]
         if letter in WITH_VALUE:
             value = [letters or left.pop(0)] if letters or left else []
-            (found.own if letter in OWN else found.passed_on).extend([f"-{letter}", *value])
+            (ssh_arguments.own if letter in OWN else ssh_arguments.passed_on).extend([f"-{letter}", *value])
             return
-        (found.own if letter == "h" else found.passed_on).append(f"-{letter}")
+        (ssh_arguments.own if letter == "h" else ssh_arguments.passed_on).append(f"-{letter}")
 
 
 def user_and_server(text: str) -> tuple[str | None, str]:

@@ -280,9 +280,9 @@ def operators_project(user: User) -> Project | None:
     """Return the project in which the user is an operator, preferably the user's default project; None if there is
     none.
     """
-    found = [project for project in projects_of(user.id) if _operates(user, project)]
-    own = [project for project in found if project.id == user.default_project_id]
-    return next(iter(own or found), None)
+    projects = [project for project in projects_of(user.id) if _operates(user, project)]
+    own = [project for project in projects if project.id == user.default_project_id]
+    return next(iter(own or projects), None)
 
 
 def _operates(user: User, project: Project) -> bool:

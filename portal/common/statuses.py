@@ -10,7 +10,7 @@ from django.utils import timezone
 from provisioning.compute.actions.registry import words_of_tasks
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState, api_status
-from provisioning.hosts.machines import TOLD_FOR
+from provisioning.hosts.machines import SHOWN_FOR
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 from provisioning.network.models import FloatingIP
@@ -237,7 +237,7 @@ def host_status(host: Host, now: datetime) -> Status:
 
 def is_claimed_twice(host: Host, now: datetime) -> bool:
     """Whether a second machine with a copy of the host's state directory was refused lately."""
-    return host.second_machine_at is not None and host.second_machine_at > now - TOLD_FOR
+    return host.second_machine_at is not None and host.second_machine_at > now - SHOWN_FOR
 
 
 def volume_status(word: str) -> Status:

@@ -41,9 +41,9 @@ class FlavorForm(Form):
 Row = dict[str, Any]
 
 
-def _rows(context: RequestContext, found: Sequence[Flavor]) -> list[Row]:
+def _rows(context: RequestContext, flavors: Sequence[Flavor]) -> list[Row]:
     can_delete = policy.allows(context, "os_compute_api:os-flavor-manage:delete")
-    return [{"flavor": each, "can_delete": can_delete} for each in found]
+    return [{"flavor": each, "can_delete": can_delete} for each in flavors]
 
 
 def _disk(row: Row) -> str:

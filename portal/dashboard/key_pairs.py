@@ -52,9 +52,9 @@ SHOWN = 36
 """Characters of a public key that the list shows."""
 
 
-def _rows(context: RequestContext, found: Sequence[KeyPair]) -> list[Row]:
+def _rows(context: RequestContext, key_pairs: Sequence[KeyPair]) -> list[Row]:
     can_delete = policy.allows(context, "os_compute_api:os-keypairs:delete")
-    return [{"key": each, "can_delete": can_delete} for each in found]
+    return [{"key": each, "can_delete": can_delete} for each in key_pairs]
 
 
 def _public_key(row: Row) -> object:

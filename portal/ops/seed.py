@@ -248,15 +248,19 @@ def image(context: RequestContext, path: Path | None, seed: Seed, *, simulated: 
     Without a file, a simulated cloud gets a small generated raw image; a real cloud keeps its image.
     """
     known = [
-        found
-        for found in image_selectors.images_for(context)
-        if found.name == IMAGE_NAME and found.project_id == context.project_id
+        known_image
+        for known_image in image_selectors.images_for(context)
+        if known_image.name == IMAGE_NAME and known_image.project_id == context.project_id
     ]
     if path is None and not simulated:
         seed.image = _image_record(known[0]) if known else None
         return
     digest = _digest(_chunks(path))
-    current = [found for found in known if found.status == "active" and found.properties.get(IMAGE_SOURCE) == digest]
+    current = [
+        known_image
+        for known_image in known
+        if known_image.status == "active" and known_image.properties.get(IMAGE_SOURCE) == digest
+    ]
     if not current:
         current = [_upload(context, path, digest)]
         seed.made.append(f"image {IMAGE_NAME}")
@@ -279,8 +283,8 @@ def _upload(context: RequestContext, path: Path | None, digest: str) -> Image:
     return images.upload(context, record.id, _chunks(path))
 
 
-def _image_record(found: Image) -> dict[str, str]:
-    return {"id": str(found.id), "name": found.name, "status": found.status}
+def _image_record(existing: Image) -> dict[str, str]:
+    return {"id": str(existing.id), "name": existing.name, "status": existing.status}
 
 
 def _chunks(path: Path | None) -> Iterator[bytes]:

@@ -59,11 +59,11 @@ class NovellaAdminSite(admin.AdminSite):
                 each["add_url"] = reverse(f"dashboard:{pages[1]}") if adds else None
         if app_label is not None:
             return apps
-        found = {each["model"]._meta.label: each for app in apps for each in app["models"]}
+        by_label = {each["model"]._meta.label: each for app in apps for each in app["models"]}
         return [
             {"name": task, "app_label": slugify(task), "app_url": "", "has_module_perms": True, "models": models}
             for task, labels in TASKS.items()
-            if (models := [found[label] for label in labels if label in found])
+            if (models := [by_label[label] for label in labels if label in by_label])
         ]
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:  # type: ignore[override]

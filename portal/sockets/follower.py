@@ -290,5 +290,5 @@ def _missed(topics: Sequence[str], after: int, where: dict[str, Any]) -> list[Lo
     """
     if after > events.latest_id() or after < events.oldest_id() - 1:
         return None
-    found = events.since_for_reader(topics, after, MOST_PENDING + 1, where=where)
-    return found if len(found) <= MOST_PENDING else None
+    missed = events.since_for_reader(topics, after, MOST_PENDING + 1, where=where)
+    return missed if len(missed) <= MOST_PENDING else None

@@ -162,12 +162,12 @@ class JoinedSocket(Follower):
 
     async def _ask(self, tunnel: Tunnel) -> None:
         until = time.monotonic() + LEAVE_WITHIN
-        while (refusal := await self._asked(tunnel)) is not None:
+        while (refusal := await self._refusal(tunnel)) is not None:
             if refusal.code != BUSY or not self.takes_over or time.monotonic() > until:
                 raise refusal
             await asyncio.sleep(LOOK_AGAIN)
 
-    async def _asked(self, tunnel: Tunnel) -> JoinEndedError | None:
+    async def _refusal(self, tunnel: Tunnel) -> JoinEndedError | None:
         try:
             result: CallResult = await calls.acall(tunnel.host_id, self.question(tunnel), timeout=ANSWER_WITHIN)
         except UnavailableError as error:

@@ -90,5 +90,5 @@ class ScriptsConsumer(Follower):
 
 
 def _data(event: LoggedEvent) -> dict[str, Any]:
-    found = event.payload.get("payload", {}).get(_DATA, {})
-    return found if isinstance(found, dict) else {}
+    row = event.payload.get("payload", {}).get(_DATA, {})
+    return row if isinstance(row, dict) else {}

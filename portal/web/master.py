@@ -66,8 +66,8 @@ class State:
 
     @classmethod
     def read(cls, text: str) -> State:
-        found = json.loads(text)
-        return cls(**{**found, "rows": [Row(**row) for row in found["rows"]]})
+        values = json.loads(text)
+        return cls(**{**values, "rows": [Row(**row) for row in values["rows"]]})
 
     def due(self) -> list[int]:
         """Return the numbers of the processes to start now."""

@@ -15,13 +15,13 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponseBase:
         """Return the response without reading its file."""
-        found = static_file.get_response(request.method, request.META)
-        if found.file is None:
+        answer = static_file.get_response(request.method, request.META)
+        if answer.file is None:
             response: HttpResponseBase = HttpResponse()
         else:
-            response = file_response(request, found.file, int(dict(found.headers)["Content-Length"]))
-        response.status_code = int(found.status)
+            response = file_response(request, answer.file, int(dict(answer.headers)["Content-Length"]))
+        response.status_code = int(answer.status)
         del response["Content-Type"]
-        for name, value in found.headers:
+        for name, value in answer.headers:
             response[name] = value
         return response

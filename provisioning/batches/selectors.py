@@ -50,10 +50,10 @@ def batches_for(context: RequestContext) -> QuerySet[Batch]:
 
 def batch_for(context: RequestContext, batch_id: uuid.UUID) -> Batch:
     """Return a batch of the caller in the project. Raises NotFoundError."""
-    found = _own(context).filter(pk=batch_id).first()
-    if found is None:
+    batch = _own(context).filter(pk=batch_id).first()
+    if batch is None:
         raise NotFoundError("This action was not found.")
-    return found
+    return batch
 
 
 def items_of(batch: Batch) -> Sequence[BatchItem]:

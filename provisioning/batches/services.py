@@ -78,10 +78,10 @@ def create(context: RequestContext, request: BatchRequest) -> Batch:
     Raises NotFoundError for an unknown action, InvalidInputError for its argument or the number of ids, ForbiddenError,
     ConflictError for too many unfinished batches.
     """
-    found = action_named(request.kind, request.action)
-    if found is None:
+    declared = action_named(request.kind, request.action)
+    if declared is None:
         raise NotFoundError(f"There is no action {request.action[:40]!r} for {request.kind[:40]!r}.")
-    kind, action = found
+    kind, action = declared
     if context.user_id is None or context.project_id is None or context.is_delegated:
         raise ForbiddenError("Actions on many resources require a user in a project, without delegated rights.")
     policy.enforce(context, action.rule)
@@ -149,12 +149,12 @@ def _items(batch: Batch, ids: Sequence[str], names: dict[str, str]) -> list[Batc
 def run(batch_id: uuid.UUID | str) -> None:
     """Carry out waiting items, in order, for ``ROUND`` seconds; then queue the rest or finish the batch."""
     batch = Batch.objects.filter(pk=batch_id, finished_at=None).first()
-    found = action_named(batch.kind, batch.action) if batch else None
+    declared = action_named(batch.kind, batch.action) if batch else None
     if batch is None:
         return
     begun = announced = time.monotonic()
     while (item := _next(batch)) is not None:
-        _carry_out(batch, item, found)
+        _carry_out(batch, item, declared)
         now = time.monotonic()
         if now - begun > ROUND:
             with transaction.atomic():
@@ -178,16 +178,16 @@ def _finish(batch: Batch) -> None:
             announce(batch)
 
 
-def _carry_out(batch: Batch, item: BatchItem, found: tuple[Kind, BatchAction] | None) -> None:
+def _carry_out(batch: Batch, item: BatchItem, declared: tuple[Kind, BatchAction] | None) -> None:
     """End one item: done, or refused with the reason of the service, or failed after an internal error.
 
     Errors of the database are raised, so that the job is retried.
     """
     try:
-        if found is None:
+        if declared is None:
             _end(batch, item, _State.REFUSED, "This action no longer exists.")
         else:
-            _do(batch, item, *found)
+            _do(batch, item, *declared)
     except NovellaError as error:
         _end(batch, item, _State.REFUSED, error.message, type(error).__name__)
     except Error:
@@ -272,13 +272,13 @@ def undo(context: RequestContext, batch_id: uuid.UUID) -> Batch:
     """
     with transaction.atomic():
         batch = batch_for(context, batch_id)
-        found = action_named(batch.kind, batch.action)
-        if found is None or not found[1].undone_by:
+        declared = action_named(batch.kind, batch.action)
+        if declared is None or not declared[1].undone_by:
             raise ConflictError("The action cannot be undone.")
         dismiss(context, batch_id)
         ids = batch.items.filter(state=_State.DONE).order_by("position").values_list("resource_id", flat=True)
         key = uuid.uuid5(batch.id, "undo")
-        return create(context, BatchRequest(batch.kind, found[1].undone_by, list(ids), key=key))
+        return create(context, BatchRequest(batch.kind, declared[1].undone_by, list(ids), key=key))
 
 
 def announce(batch: Batch) -> None:

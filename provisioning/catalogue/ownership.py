@@ -13,7 +13,7 @@ UNLIMITED = {
     "catalogue.CatalogueIndex": "One row, the index that was read last.",
     "catalogue.CatalogueImage": "One for each version of an entry in a project; its image counts in the quota.",
 }
-KEPT = {
+UNPURGED = {
     "catalogue.CatalogueIndex": "Permanently; one row.",
     "catalogue.CatalogueImage": "Deleted with its image; after a failure 7 days.",
 }

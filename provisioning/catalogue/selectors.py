@@ -76,10 +76,10 @@ def current_index() -> tuple[CatalogueIndex | None, Index | None]:
 def entry_of(entry_id: str) -> Entry:
     """Return an entry of the index. Raises NotFoundError."""
     _, index = current_index()
-    found = next((entry for entry in (index.images if index else ()) if entry.id == entry_id), None)
-    if found is None:
+    row = next((entry for entry in (index.images if index else ()) if entry.id == entry_id), None)
+    if row is None:
         raise NotFoundError(f"The catalogue has no image {entry_id[:64]}.")
-    return found
+    return row
 
 
 def catalogue_for(context: RequestContext, only: Collection[str] | None = None) -> Catalogue:
@@ -119,8 +119,8 @@ def is_live(row: CatalogueImage) -> bool:
 def _offers(context: RequestContext, entries: list[Entry]) -> list[Offer]:
     rows: dict[str, list[CatalogueImage]] = {}
     if entries:
-        found = added(context.project_id).filter(entry__in=[entry.id for entry in entries]).select_related("image")
-        for row in found.order_by("project_id", "pk"):
+        records = added(context.project_id).filter(entry__in=[entry.id for entry in entries]).select_related("image")
+        for row in records.order_by("project_id", "pk"):
             rows.setdefault(row.entry, []).append(row)
     waiting = [each.task_id for some in rows.values() for each in some if each.task_id and _is_fetching(each)]
     tasks = {task.pk: task for task in ImageTask.objects.filter(pk__in=waiting)} if waiting else {}

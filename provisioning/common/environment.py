@@ -37,8 +37,8 @@ def declare(name: str, default: str = "", values: str = "", *, shown: str = "") 
 
 
 def _read(name: str, default: str = "", values: str = "", shown: str = "") -> str:
-    found: str = env.str(declare(name, default, values, shown=shown), default=default)
-    return found
+    result: str = env.str(declare(name, default, values, shown=shown), default=default)
+    return result
 
 
 def _read_list(name: str, default: list[str], values: str, shown: str = "") -> list[str]:
@@ -56,8 +56,8 @@ def names(name: str, default: list[str], *, shown: str = "") -> list[str]:
 
 
 def flag(name: str, *, default: bool, shown: str = "") -> bool:
-    found: bool = env.bool(declare(name, str(default).lower(), "true or false", shown=shown), default=default)
-    return found
+    result: bool = env.bool(declare(name, str(default).lower(), "true or false", shown=shown), default=default)
+    return result
 
 
 def folder(name: str, default: Path, *, shown: str) -> Path:
@@ -66,8 +66,8 @@ def folder(name: str, default: Path, *, shown: str) -> Path:
 
 
 def number(name: str, default: float) -> float:
-    found: float = env.float(declare(name, str(default), "a number"), default=default)
-    return found
+    result: float = env.float(declare(name, str(default), "a number"), default=default)
+    return result
 
 
 def integer(name: str, default: int, low: int, high: int, *, shown: str = "") -> int:
@@ -87,24 +87,24 @@ def whole_range(name: str, default: tuple[int, int], low: int, high: int) -> tup
     message.
     """
     value = _read(name, f"{default[0]}:{default[1]}", f"ranges in {low}:{high}")
-    found = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", value, re.ASCII)
-    if found is None or not low <= int(found[1]) <= int(found[2]) <= high:
+    match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", value, re.ASCII)
+    if match is None or not low <= int(match[1]) <= int(match[2]) <= high:
         raise ImproperlyConfigured(
             f"{name} is {value!r}; it must be a range from {low} to {high} such as {low}:{high}."
         )
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def ipv4_range(name: str, default: str) -> str:
     """Read an IPv4 range from /8 to /29, such as 10.50.0.0/24; an invalid one stops the start with a message."""
     value = _read(name, default, "an IPv4 range from /8 to /29")
     try:
-        found = ipaddress.IPv4Network(value)
+        network = ipaddress.IPv4Network(value)
     except ValueError:
-        found = None
-    if found is None or not 8 <= found.prefixlen <= 29:
+        network = None
+    if network is None or not 8 <= network.prefixlen <= 29:
         raise ImproperlyConfigured(f"{name} is {value!r}; it must be an IPv4 range from /8 to /29 such as {default}.")
-    return str(found)
+    return str(network)
 
 
 def decimal(name: str, *, shown: str = "") -> float | None:
@@ -191,7 +191,7 @@ def rates(name: str, defaults: dict[str, tuple[int, int]]) -> dict[str, tuple[in
     entries = [each for each in _read_list(name, [], "none, or name=number/seconds", f"`{shown}`") if each]
     if entries == ["none"]:
         return {}
-    found = dict(defaults)
+    result = dict(defaults)
     for each in entries:
         read = re.fullmatch(r"(\w+)=(\d{1,9})(?:/(\d{1,5}))?", each, re.ASCII)
         if read is None or read[1] not in defaults or (read[2] != "0" and not int(read[3] or 0)):
@@ -200,8 +200,8 @@ def rates(name: str, defaults: dict[str, tuple[int, int]]) -> dict[str, tuple[in
                 f" {', '.join(defaults)}, like launches=300/60; 0 is any number."
             )
             raise ImproperlyConfigured(message)
-        found[read[1]] = (int(read[2]), int(read[3] or 1))
-    return found
+        result[read[1]] = (int(read[2]), int(read[3] or 1))
+    return result
 
 
 def web_address(name: str, *, shown: str = "") -> str:

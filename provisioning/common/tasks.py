@@ -215,11 +215,11 @@ class Registry:
         """Return the condition of the records of a model whose task is overdue."""
         if self.clock(model) == "deadline":
             return Q(status__in=self.statuses(model), deadline__lt=now)
-        found = Q(pk__in=[])
+        result = Q(pk__in=[])
         for (known, status), task in self._by_status.items():
             if known is model:
-                found |= Q(status=status, updated_at__lt=now - timedelta(seconds=task.timeouts[status].seconds))
-        return found
+                result |= Q(status=status, updated_at__lt=now - timedelta(seconds=task.timeouts[status].seconds))
+        return result
 
     def statuses(self, model: type[Model]) -> list[str]:
         """Return the statuses in which records of a model have a task with a timeout."""

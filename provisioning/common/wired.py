@@ -80,8 +80,8 @@ class WiredByName(Mapping[str, N], Generic[N]):
 
 def by_name(kind: str, *entries: N) -> dict[str, N]:
     """Return name → entry. Raises ValueError for two entries with the same name; ``kind`` is for its message."""
-    found: dict[str, N] = {}
+    result: dict[str, N] = {}
     for entry in entries:
-        if found.setdefault(entry.name, entry) is not entry:
+        if result.setdefault(entry.name, entry) is not entry:
             raise ValueError(f"{kind}: two are called {entry.name!r}.")
-    return found
+    return result

@@ -10,7 +10,10 @@ from provisioning.common.values.ids import read_id
 from provisioning.cpus.models import GuestProcessor, Processor
 from provisioning.hosts.processors import plausible
 
-KEPT = {"cpus.Processor": "Deleted with its last guest.", "cpus.GuestProcessor": "At most one for each running guest."}
+UNPURGED = {
+    "cpus.Processor": "Deleted with its last guest.",
+    "cpus.GuestProcessor": "At most one for each running guest.",
+}
 UNLIMITED = {
     "cpus.Processor": "At most one for each running guest.",
     "cpus.GuestProcessor": "At most one for each running guest.",

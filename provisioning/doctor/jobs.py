@@ -11,7 +11,7 @@ from provisioning.jobs.selectors import waiting_jobs
 
 JOB = "doctor.examine"
 TOPIC = "conductor"
-TOLD = 20
+MOST_LOGGED = 20
 """Maximum number of findings of one run that are logged."""
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ def examine() -> None:
     """Examine the cloud, repair it if NOVELLA_DOCTOR_REPAIR is set, and store and log the findings."""
     run = runs.run("clock", repair=settings.DOCTOR_REPAIR)
     wrong = [each for each in run.findings if each["severity"] != "note" and each["repaired"] is None]
-    for each in wrong[:TOLD]:
+    for each in wrong[:MOST_LOGGED]:
         log.warning("Doctor: %s: %s", each["subject"], each["sentence"])
     if wrong:
         log.warning("The doctor has %s unrepaired findings; run 'manage.py doctor' for all of them.", len(wrong))
@@ -35,4 +35,4 @@ def ask() -> None:
 
 
 SCHEDULED = (PeriodicJob("doctor.run", float(settings.DOCTOR_INTERVAL), ask),) if settings.DOCTOR_INTERVAL else ()
-KEPT = {"doctor.DoctorRun": f"The last {runs.KEPT} are kept."}
+UNPURGED = {"doctor.DoctorRun": f"The last {runs.MOST_RUNS} are kept."}

@@ -151,10 +151,10 @@ def _act(item: DrainItem) -> None:
     if item.way == START:
         Start.begin(context, item.instance_id)
         return
-    found = action_of_way(item.way)
-    if found is None:
+    declared = action_of_way(item.way)
+    if declared is None:
         raise ConflictError("This method to move servers no longer exists.")
-    action, way = found
+    action, way = declared
     policy.enforce(context, action.rule)
     action.begin(context, item.instance_id, way.request(drain.host.name if drain.returns_id else ""))
 

@@ -49,10 +49,10 @@ def drains_for(context: RequestContext) -> Sequence[Drain]:
 def host_named(context: RequestContext, name: str) -> Host:
     """Return a host. Raises ForbiddenError, NotFoundError."""
     policy.enforce(context, SHOW)
-    found = Host.objects.filter(name=name).first()
-    if found is None:
+    host = Host.objects.filter(name=name).first()
+    if host is None:
         raise NotFoundError(f"Compute host {name} could not be found.", field="host")
-    return found
+    return host
 
 
 def plan_for(context: RequestContext, host: Host, ways: Collection[str]) -> Plan:
@@ -64,10 +64,10 @@ def plan_for(context: RequestContext, host: Host, ways: Collection[str]) -> Plan
 def drain_for(context: RequestContext, drain_id: uuid.UUID | str) -> Drain:
     """Return a drain with its host. Raises ForbiddenError, NotFoundError."""
     policy.enforce(context, SHOW)
-    found = Drain.objects.select_related("host").filter(pk=read_id(drain_id) or NOBODY).first()
-    if found is None:
+    drain = Drain.objects.select_related("host").filter(pk=read_id(drain_id) or NOBODY).first()
+    if drain is None:
         raise NotFoundError("This drain was not found.")
-    return found
+    return drain
 
 
 def latest_of(host: Host) -> Drain | None:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.ec2.models import ClientToken
 
-KEPT = timedelta(days=2)
+RETENTION = timedelta(days=2)
 LONGEST = 128
 HELD = timedelta(minutes=5)
 """Maximum age of a lock of ``alone``: a process that dies does not release its lock."""

@@ -22,10 +22,10 @@ _ASKED = Prepared(
 def keep(project_id: uuid.UUID, instance_ids: Iterable[uuid.UUID], requested: Mapping[str, Mapping[str, str]]) -> None:
     """Store tags by resource type (``volume``), in the transaction of the launch."""
     CreationTags.objects.bulk_create(
-        CreationTags(project_id=project_id, instance_id=instance_id, resource_type=resource_type, tags=dict(found))
+        CreationTags(project_id=project_id, instance_id=instance_id, resource_type=resource_type, tags=dict(each))
         for instance_id in instance_ids
-        for resource_type, found in requested.items()
-        if found
+        for resource_type, each in requested.items()
+        if each
     )
 
 

@@ -34,8 +34,8 @@ _OF_TIES = ("eipassoc", "eni-attach", "rtbassoc")
 
 def is_id(kind: str, text: str) -> bool:
     """Return whether a text has the form of an id of this kind (``i``, ``vol``), long or short."""
-    found = _FORM.fullmatch(text)
-    return found is not None and found[1] == kind
+    match = _FORM.fullmatch(text)
+    return match is not None and match[1] == kind
 
 
 def ids_of(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
@@ -46,10 +46,10 @@ def ids_of(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
 def ids_of_all(resources: Mapping[str, Iterable[uuid.UUID]]) -> dict[str, dict[uuid.UUID, str]]:
     """Return kind → resource → EC2 id, in one query for all kinds."""
     needed = {kind: set(each) for kind, each in resources.items()}
-    found = _known(needed)
+    result = _known(needed)
     for kind, each in needed.items():
-        found[kind] |= {resource: f"{kind}-{_digits(resource)}" for resource in each - found[kind].keys()}
-    return found
+        result[kind] |= {resource: f"{kind}-{_digits(resource)}" for resource in each - result[kind].keys()}
+    return result
 
 
 def keep(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
@@ -59,18 +59,18 @@ def keep(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
     Called for resources whose UUID a client has chosen, and for ids of associations.
     """
     needed = set(resources)
-    found = _known({kind: needed})[kind]
-    taken = _with_digits(kind, {_digits(resource) for resource in needed - found.keys()}) - needed
+    result = _known({kind: needed})[kind]
+    taken = _with_digits(kind, {_digits(resource) for resource in needed - result.keys()}) - needed
     used = {_digits(resource) for resource in taken}
-    while missing := needed - found.keys():
+    while missing := needed - result.keys():
         rows = []
         for resource in missing:
             digits = _digits(resource) if _digits(resource) not in used else f"0{secrets.token_hex(DIGITS // 2)}"
             used.add(_digits(resource))
             rows.append(Ec2Id(ec2_id=f"{kind}-{digits}", kind=kind, resource_id=resource))
         Ec2Id.objects.bulk_create(rows, ignore_conflicts=True)  # another process may store ids at the same time
-        found |= _known({kind: missing})[kind]
-    return found
+        result |= _known({kind: missing})[kind]
+    return result
 
 
 def resource_of(key: uuid.UUID | int) -> uuid.UUID:
@@ -103,10 +103,10 @@ def resources_of(kind: str, ec2_ids: Iterable[str]) -> dict[str, uuid.UUID]:
     """Return EC2 id → resource, for existing resources. The caller must check access to the resources."""
     needed = set(ec2_ids)
     if len(needed) == 1:
-        found = dict(_RESOURCE(ec2_id=next(iter(needed)), kind=kind))
+        known = dict(_RESOURCE(ec2_id=next(iter(needed)), kind=kind))
     else:
-        found = dict(Ec2Id.objects.filter(ec2_id__in=needed, kind=kind).values_list("ec2_id", "resource_id"))
-    return found | _made_of_keys(kind, needed - found.keys())
+        known = dict(Ec2Id.objects.filter(ec2_id__in=needed, kind=kind).values_list("ec2_id", "resource_id"))
+    return known | _made_of_keys(kind, needed - known.keys())
 
 
 def in_words(text: str) -> str:
@@ -124,8 +124,8 @@ def in_words(text: str) -> str:
 def _made_of_keys(kind: str, ec2_ids: set[str]) -> dict[str, uuid.UUID]:
     """Return EC2 id → resource, for ids that are derived from keys."""
     long = {each.rpartition("-")[2] for each in ec2_ids if len(each.rpartition("-")[2]) == DIGITS}
-    found = ids_of(kind, _with_digits(kind, long)) if long else {}
-    return {ec2_id: resource for resource, ec2_id in found.items() if ec2_id in ec2_ids}
+    ids = ids_of(kind, _with_digits(kind, long)) if long else {}
+    return {ec2_id: resource for resource, ec2_id in ids.items() if ec2_id in ec2_ids}
 
 
 def _with_digits(kind: str, digits: set[str]) -> set[uuid.UUID]:
@@ -133,29 +133,29 @@ def _with_digits(kind: str, digits: set[str]) -> set[uuid.UUID]:
     known_kind = by_prefix().get(kind)
     if known_kind is None:
         return set()
-    found, every = set[uuid.UUID](), sorted(digits)
+    result, every = set[uuid.UUID](), sorted(digits)
     for model in (known_kind.model, *known_kind.others):
         rows = model._default_manager
         if not isinstance(model._meta.pk, UUIDField):
             numbers = [int(each, 16) * pow(_SPREAD, -1, _NUMBERS) % _NUMBERS for each in every]
             known = rows.filter(pk__in=[each for each in numbers if each <= _MOST_NUMBER])
-            found |= {uuid.UUID(int=number) for number in known.values_list("pk", flat=True)}
+            result |= {uuid.UUID(int=number) for number in known.values_list("pk", flat=True)}
             continue
         for begin in range(0, len(every), AT_ONCE):
             condition = Q(pk__in=[])
             for each in every[begin : begin + AT_ONCE]:
                 condition |= Q(pk__gte=uuid.UUID(each.ljust(32, "0")), pk__lte=uuid.UUID(each.ljust(32, "f")))
-            found |= set(rows.filter(condition).values_list("pk", flat=True))
-    return found
+            result |= set(rows.filter(condition).values_list("pk", flat=True))
+    return result
 
 
 def _known(requested: Mapping[str, set[uuid.UUID]]) -> dict[str, dict[uuid.UUID, str]]:
-    found: dict[str, dict[uuid.UUID, str]] = {kind: {} for kind in requested}
+    result: dict[str, dict[uuid.UUID, str]] = {kind: {} for kind in requested}
     every = set().union(*requested.values())
     for kind, resource, ec2_id in _IDS(ids=every) if every else ():
         if resource in requested.get(kind, ()):
-            found[kind][resource] = ec2_id
-    return found
+            result[kind][resource] = ec2_id
+    return result
 
 
 _RESOURCE = Prepared(

@@ -32,13 +32,13 @@ def _forget(project_ids: Sequence[UUID]) -> None:
 
 def _without_resource() -> Q:
     """Match rows whose resource no longer exists."""
-    found = Q(pk__in=[])
+    result = Q(pk__in=[])
     for kind in KINDS:
         there = Q(pk__in=[])
         for model in (kind.model, *kind.others):
             there |= _is_of(model)
-        found |= Q(kind=kind.prefix) & ~there
-    return found
+        result |= Q(kind=kind.prefix) & ~there
+    return result
 
 
 def _is_of(model: type[Model]) -> Q:
@@ -72,12 +72,12 @@ def _values(before: datetime) -> QuerySet[GivenValue]:
 
 
 def _instances() -> QuerySet[Model, UUID]:
-    found: QuerySet[Model, UUID] = by_prefix()["i"].model._default_manager.values_list("pk", flat=True)
-    return found
+    rows: QuerySet[Model, UUID] = by_prefix()["i"].model._default_manager.values_list("pk", flat=True)
+    return rows
 
 
 def _tokens(before: datetime) -> QuerySet[ClientToken]:
-    return ClientToken.objects.filter(created_at__lt=timezone.now() - client_tokens.KEPT)
+    return ClientToken.objects.filter(created_at__lt=timezone.now() - client_tokens.RETENTION)
 
 
 def _signatures(before: datetime) -> QuerySet[SpentSignature]:

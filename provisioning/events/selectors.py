@@ -35,8 +35,8 @@ class LoggedEvent(NamedTuple):
 
 def since(topics: Iterable[str], after: int, limit: int = 500) -> list[LoggedEvent]:
     """Return the oldest ``limit`` events of the topics with an id above ``after``, by id."""
-    found = Event.objects.filter(topic__in=list(topics), id__gt=after).order_by("id")
-    return [LoggedEvent(*row) for row in found.values_list("id", "topic", "kind", "payload")[:limit]]
+    rows = Event.objects.filter(topic__in=list(topics), id__gt=after).order_by("id")
+    return [LoggedEvent(*row) for row in rows.values_list("id", "topic", "kind", "payload")[:limit]]
 
 
 def since_for_reader(
@@ -51,8 +51,8 @@ def since_for_reader(
     late = connection.vendor == "postgresql"
     lacking = Q(id__gt=after) | Q(created_at__gt=timezone.now() - LATE) if late else Q(id__gt=after)
     more = {f"payload__{name}": value for name, value in (where or {}).items()}
-    found = Event.objects.filter(lacking, topic__in=list(topics), **more).order_by("id")
-    return [LoggedEvent(*row) for row in found.values_list("id", "topic", "kind", "payload")[:limit]]
+    rows = Event.objects.filter(lacking, topic__in=list(topics), **more).order_by("id")
+    return [LoggedEvent(*row) for row in rows.values_list("id", "topic", "kind", "payload")[:limit]]
 
 
 def latest_id() -> int:

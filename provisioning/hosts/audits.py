@@ -95,11 +95,11 @@ def _traits(traits: Sequence[str] | None) -> dict[str, object]:
 
 def _cpu_info(report: ResourceAudit) -> dict[str, str]:
     """Return the host's processor, and the one that it can offer to guests."""
-    found = {one_line(name, 40): one_line(value, 4096) for name, value in islice(report.cpu_info.items(), 50)}
+    result = {one_line(name, 40): one_line(value, 4096) for name, value in islice(report.cpu_info.items(), 50)}
     if report.guest_cpu is None:
-        return found
+        return result
     cpu = plausible(report.guest_cpu)
-    return found | {MODEL: cpu.model, VENDOR: cpu.vendor, FEATURES: ",".join(cpu.features)}
+    return result | {MODEL: cpu.model, VENDOR: cpu.vendor, FEATURES: ",".join(cpu.features)}
 
 
 def _tracking(tracking: Tracking | None) -> dict[str, object]:

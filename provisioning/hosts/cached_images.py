@@ -15,7 +15,7 @@ MOST = 1000
 
 def keep(host_id: uuid.UUID, names: Iterable[str]) -> None:
     """Record a host's cached images; names that are not image ids are ignored, and so is a host that was deleted."""
-    has = {found for text in islice(names, MOST) if (found := read_id(text)) is not None}
+    has = {parsed for text in islice(names, MOST) if (parsed := read_id(text)) is not None}
     rows = CachedImage.objects.filter(host_id=host_id)
     known = set(rows.values_list("image_id", flat=True))
     gone, new = known - has, has - known

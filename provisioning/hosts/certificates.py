@@ -143,11 +143,11 @@ def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
 
 def _current() -> CertificateAuthority:
     """Return the signing authority; the first call creates it."""
-    found = CertificateAuthority.objects.filter(state=CURRENT).first()
-    if found is None:
+    certificate_authority = CertificateAuthority.objects.filter(state=CURRENT).first()
+    if certificate_authority is None:
         _make(CURRENT)
-        found = CertificateAuthority.objects.get(state=CURRENT)
-    return found
+        certificate_authority = CertificateAuthority.objects.get(state=CURRENT)
+    return certificate_authority
 
 
 def _make(state: str) -> None:

@@ -20,19 +20,19 @@ def command_times() -> dict[str, Tally]:
     """
     before = _folded()
     for _ in range(TRIES):
-        found = {kind: Tally(each.count, each.seconds, list(each.buckets)) for kind, each in before.items()}
-        _add(found, _measured(HostCommand.objects.all()))
+        result = {kind: Tally(each.count, each.seconds, list(each.buckets)) for kind, each in before.items()}
+        _add(result, _measured(HostCommand.objects.all()))
         after = _folded()
         if {kind: each.count for kind, each in after.items()} == {kind: each.count for kind, each in before.items()}:
             break
         before = after
-    return found
+    return result
 
 
 def fold(before: datetime) -> None:
     """Add commands that ended before this moment to the totals; the caller deletes them in the same transaction."""
-    found = _folded(lock=True)
-    for kind, tally in _add(found, _measured(HostCommand.objects.filter(finished_at__lt=before))).items():
+    folded = _folded(lock=True)
+    for kind, tally in _add(folded, _measured(HostCommand.objects.filter(finished_at__lt=before))).items():
         values = {"count": tally.count, "seconds": tally.seconds, "buckets": tally.buckets}
         CommandTotal.objects.update_or_create(kind=kind, defaults=values)
 
@@ -42,10 +42,10 @@ def _folded(*, lock: bool = False) -> dict[str, Tally]:
     return {row.kind: Tally(row.count, row.seconds, list(row.buckets)) for row in rows.order_by("kind")}
 
 
-def _add(found: dict[str, Tally], more: dict[str, Tally]) -> dict[str, Tally]:
+def _add(tallies: dict[str, Tally], more: dict[str, Tally]) -> dict[str, Tally]:
     for kind, tally in more.items():
-        found.setdefault(kind, Tally()).add(tally.count, tally.seconds, tally.buckets)
-    return found
+        tallies.setdefault(kind, Tally()).add(tally.count, tally.seconds, tally.buckets)
+    return tallies
 
 
 def _measured(commands: QuerySet[HostCommand]) -> dict[str, Tally]:

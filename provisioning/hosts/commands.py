@@ -27,7 +27,7 @@ NOTED_EVERY = timedelta(seconds=5)
 """Minimum interval between two recorded heartbeats of a command (reports that its host works on it)."""
 MARGIN = timedelta(seconds=10)
 """A task that waits for a command has a deadline this much later than the command's."""
-KEPT = timedelta(days=1)
+RETENTION = timedelta(days=1)
 """How long finished commands are kept for debugging."""
 
 
@@ -278,7 +278,7 @@ def send_again(host_id: uuid.UUID) -> int:
 
 def prune() -> int:
     """Delete commands that finished long ago, and add their durations to the totals; returns their number."""
-    before = timezone.now() - KEPT
+    before = timezone.now() - RETENTION
     with transaction.atomic():
         command_times.fold(before)
         return HostCommand.objects.filter(finished_at__lt=before).delete()[0]
@@ -286,7 +286,7 @@ def prune() -> int:
 
 def _read_ids(ids: Iterable[str]) -> list[uuid.UUID]:
     """Return the valid ids; hosts are not trusted to send only valid ones."""
-    return [found for text in ids if (found := read_id(text)) is not None]
+    return [parsed for text in ids if (parsed := read_id(text)) is not None]
 
 
 def forget(host_id: uuid.UUID) -> None:

@@ -13,7 +13,7 @@ from provisioning.hosts.models import Host
 
 log = logging.getLogger(__name__)
 
-TOLD_FOR = timedelta(days=1)
+SHOWN_FOR = timedelta(days=1)
 """How long operators see that a second machine was refused."""
 _MACHINE = re.compile(r"[A-Za-z0-9._-]{0,64}")
 
@@ -47,4 +47,4 @@ def check_form(machine: str) -> None:
 
 def claimed_twice(now: datetime) -> QuerySet[Host]:
     """Return the hosts for which another machine was refused recently."""
-    return Host.objects.filter(second_machine_at__gt=now - TOLD_FOR)
+    return Host.objects.filter(second_machine_at__gt=now - SHOWN_FOR)

@@ -4,7 +4,7 @@ from provisioning.events.selectors import OPERATORS
 from provisioning.events.services import record
 from provisioning.hosts.models import Host
 from provisioning.notifications import services
-from provisioning.notifications.messages import Notification, Payload, is_wanted, publisher, versioned, when
+from provisioning.notifications.messages import Notification, Payload, is_selected, publisher, versioned, when
 
 KIND = "host"
 """Kind of the events about hosts."""
@@ -14,7 +14,7 @@ def notify(host: Host, verb: str) -> None:
     """Send ``service.create``, ``service.update`` or ``service.delete`` for a host, and notify operators' pages."""
     record(OPERATORS, KIND, {"id": str(host.id)})
     event = f"service.{verb}"
-    if is_wanted(event):
+    if is_selected(event):
         notification = Notification(event, publisher("nova-compute", host.name), payload(host), f"host:{host.id}")
         services.notify([notification])
 

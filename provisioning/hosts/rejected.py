@@ -18,7 +18,7 @@ MOST = 200
 MOST_TRIES = 12
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(minutes=10)
 """First and longest pause before a retry; each pause is twice as long as the previous one."""
-KEPT = timedelta(days=7)
+RETENTION = timedelta(days=7)
 """How long discarded reports are kept for debugging."""
 _MOST_BYTES = 65_536
 _MOST_NUMBER = 2**63 - 1
@@ -80,7 +80,7 @@ def awaited(kind: str, subject_id: uuid.UUID, generation: int) -> bool:
 
 def prune() -> int:
     """Delete reports that were discarded long ago; returns their number."""
-    return RejectedReport.objects.filter(given_up_at__lt=timezone.now() - KEPT).delete()[0]
+    return RejectedReport.objects.filter(given_up_at__lt=timezone.now() - RETENTION).delete()[0]
 
 
 def _text(event: AgentEvent) -> str:

@@ -118,7 +118,7 @@ def _process(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records
                 commands.finish(host_id, ended.id)  # its subject was deleted: no other code ends it
         return
     if events[0].kind in _STEPS:
-        handler.record_steps(subject, [(event, found) for event in events if (found := _command(event, records))])
+        handler.record_steps(subject, [(event, known) for event in events if (known := _command(event, records))])
         _heartbeat(handler, subject, events[-1], records)
         return
     (event,) = events
@@ -153,8 +153,8 @@ def _heartbeat(handler: SubjectHandler[Any], subject: Any, event: AgentEvent, re
 
 def _command(event: AgentEvent, records: _Records) -> HostCommand | None:
     """Return the unfinished command of the event, if the event has the command's subject and generation."""
-    found = read_id(event.command_id)
-    command = records.commands.get(found) if found else None
+    parsed = read_id(event.command_id)
+    command = records.commands.get(parsed) if parsed else None
     if command is None or (command.subject_kind, command.subject_id) != _subject(event):
         return None
     return command if command.generation == event.generation else None
@@ -167,7 +167,7 @@ def _lock(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> _Records:
     for handler in HANDLERS:
         ids = [subject_id for kind, subject_id in requested if kind == handler.kind]
         subjects |= _load(handler.kind, ids)
-    named = {found for event in events if (found := read_id(event.command_id)) is not None}
+    named = {parsed for event in events if (parsed := read_id(event.command_id)) is not None}
     rows = _OPEN(host_id=host_id, ids=named)
     ending = frozenset(event.command_id for event in events if event.kind in _ENDS)
     return _Records(subjects, {row.id: row for row in rows}, ending)

@@ -13,7 +13,7 @@ def _join_tokens(before: datetime) -> QuerySet[JoinToken]:
 
 
 PURGED = (Purged("join tokens", JoinToken, _join_tokens),)
-KEPT = {
+UNPURGED = {
     "hosts.Host": "Created and deleted by operators.",
     "hosts.CertificateAuthority": "Deleted when the next one has replaced it.",
     "hosts.HostCertificate": "One for each host.",

@@ -183,12 +183,12 @@ def _checks(path: Path, *, gone: bool) -> tuple[policy_file.Checks, set[str]]:
 def _mark(path: Path) -> _Mark:
     """Return values that differ after each change of the file; None: there is no file."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - half the cost of Path.stat
+        status = os.stat(path)  # noqa: PTH116 - half the cost of Path.stat
     except FileNotFoundError:
         return None
     except OSError:
         return (0, 0, 0)
-    return (found.st_mtime_ns, found.st_size, found.st_ino)
+    return (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
 def _is_being_written(mark: _Mark) -> bool:
@@ -245,5 +245,5 @@ def _credentials(context: RequestContext) -> dict[str, Any]:
 
 def _plain(target: Target) -> dict[str, object]:
     """Return the target with its ids in a uniform format."""
-    found = {name: read_id(value) for name, value in target.items()}
-    return {name: found[name].hex if found[name] else value for name, value in target.items()}  # type: ignore[union-attr]
+    ids = {name: read_id(value) for name, value in target.items()}
+    return {name: ids[name].hex if ids[name] else value for name, value in target.items()}  # type: ignore[union-attr]

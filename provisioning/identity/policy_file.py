@@ -85,11 +85,11 @@ def _elsewhere() -> frozenset[str]:
 
 def unused(overrides: Mapping[str, str]) -> set[str]:
     """Return the file's rules that exist in OpenStack but are not used here."""
-    found = overrides.keys() - RULES.keys()
-    found = found & _elsewhere() if found else found
-    while named := {each for name in overrides.keys() - found for each in _references(overrides[name])} & found:
-        found -= named
-    return set(found)
+    names = overrides.keys() - RULES.keys()
+    names = names & _elsewhere() if names else names
+    while named := {each for name in overrides.keys() - names for each in _references(overrides[name])} & names:
+        names -= named
+    return set(names)
 
 
 def differing(overrides: Mapping[str, str]) -> Checks:
@@ -104,10 +104,10 @@ def differing(overrides: Mapping[str, str]) -> Checks:
 
 def by_role(everything: Mapping[str, str]) -> frozenset[str]:
     """Return the rules that have the same result for all callers with the same roles and token scope."""
-    found = {name for name, check in everything.items() if _kinds(check) <= SHARED and not _NAMED.search(check)}
-    while others := {name for name in found if not found.issuperset(_references(everything[name]))}:
-        found -= others
-    return frozenset(found)
+    names = {name for name, check in everything.items() if _kinds(check) <= SHARED and not _NAMED.search(check)}
+    while others := {name for name in names if not names.issuperset(_references(everything[name]))}:
+        names -= others
+    return frozenset(names)
 
 
 @cache
@@ -121,7 +121,7 @@ def targets_of(name: str) -> frozenset[str]:
     if RULES[name].scopes == PROJECT:
         return frozenset({"project_id", *_NAMED.findall(RULES[name].check)})
     identity = (rule for rule in RULES.values() if rule.scopes != PROJECT)
-    named = {found for rule in identity for found in _NAMED.findall(rule.check)}
+    named = {attribute for rule in identity for attribute in _NAMED.findall(rule.check)}
     return frozenset(named | {"user_id", "project_id", "domain_id"})
 
 
@@ -243,9 +243,9 @@ def _cycle(everything: Mapping[str, str]) -> list[str]:
             return [*above[above.index(name) :], name]
         if name in done or name not in everything:
             return []
-        found = next(filter(None, (walk(each, (*above, name)) for each in _references(everything[name]))), [])
+        result = next(filter(None, (walk(each, (*above, name)) for each in _references(everything[name]))), [])
         done.add(name)
-        return found
+        return result
 
     return next(filter(None, (walk(name, ()) for name in everything)), [])
 

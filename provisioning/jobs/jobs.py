@@ -26,7 +26,7 @@ def purge() -> None:
     retention.purge_expired()
 
 
-KEPT = {
+UNPURGED = {
     "events.Event": "Deleted after NOVELLA_EVENT_RETENTION seconds.",
     "jobs.WorkerBeat": "Deleted when its worker group is found dead.",
     "jobs.Lease": "One row for each periodic job.",

@@ -67,7 +67,7 @@ class Purged:
 
 PURGED = Wired[Purged]("The kinds of records that are purged")
 """The order of the purge. Rows with a foreign key to a purged row are deleted with it."""
-KEPT = Wired[Mapping[str, str]]("The kinds of records that are kept")
+UNPURGED = Wired[Mapping[str, str]]("The kinds of records that are kept")
 """Models (``events.Event``) that are not purged by age → the rule that deletes or limits their rows."""
 
 
@@ -95,8 +95,8 @@ def rows() -> dict[str, int]:
 
 def every_model() -> list[type[Model]]:
     """Return the models that need a rule: all models of the cloud, and the model of its queue."""
-    found = apps.get_models(include_auto_created=True)
-    return [model for model in found if model.__module__.startswith("provisioning.") or model is OrmQ]
+    models = apps.get_models(include_auto_created=True)
+    return [model for model in models if model.__module__.startswith("provisioning.") or model is OrmQ]
 
 
 def purge(before: datetime, *, seconds: float | None = None, pause: float = PAUSE) -> dict[str, int]:

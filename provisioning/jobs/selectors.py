@@ -53,13 +53,13 @@ def last_finished(name: str) -> datetime | None:
 
 def depths() -> dict[str, tuple[int, float]]:
     """Return topic → number of unfinished messages, and seconds since the oldest was sent."""
-    found = {job.topic: (0, 0.0) for job in jobs.values()}
-    rows = OrmQ.objects.filter(key__in=list(found)).values_list("key").annotate(many=Count("pk"), oldest=Min("pk"))
+    result = {job.topic: (0, 0.0) for job in jobs.values()}
+    rows = OrmQ.objects.filter(key__in=list(result)).values_list("key").annotate(many=Count("pk"), oldest=Min("pk"))
     first = {oldest: (key, many) for key, many, oldest in rows.order_by()}
     for number, text in OrmQ.objects.filter(id__in=list(first)).values_list("id", "payload"):
         topic, many = first[number]
-        found[topic] = (many, _age(text))
-    return found
+        result[topic] = (many, _age(text))
+    return result
 
 
 def _age(text: str) -> float:

@@ -14,7 +14,7 @@ UNLIMITED = {
     "launches.LaunchTemplateVersion": f"At most {MOST_VERSIONS} for each launch template.",
     "launches.Snippet": f"At most {MOST_SNIPPETS} for each project.",
 }
-KEPT = {
+UNPURGED = {
     "launches.InstanceLease": "Deleted with its server.",
     "launches.LaunchTemplate": "Until it is deleted.",
     "launches.LaunchTemplateVersion": "Until it or its launch template is deleted.",

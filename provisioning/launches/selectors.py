@@ -38,35 +38,37 @@ def templates_for(context: RequestContext) -> QuerySet[LaunchTemplate]:
 def template_for(context: RequestContext, template_id: uuid.UUID | str) -> LaunchTemplate:
     """Return a visible launch template. Raises NotFoundError."""
     key = read_id(str(template_id))
-    found = templates_for(context).filter(pk=key).first() if key else None
-    if found is None:
+    launch_template = templates_for(context).filter(pk=key).first() if key else None
+    if launch_template is None:
         raise NotFoundError("The launch template does not exist.")
-    return found
+    return launch_template
 
 
 def template_with_slug(context: RequestContext, slug: str) -> LaunchTemplate:
     """Return the project's launch template with this link, otherwise the public one. Raises NotFoundError."""
     rows = templates_for(context).filter(slug=slug)
-    found = next(iter(sorted(rows, key=lambda row: row.project_id != context.project_id)), None)
-    if found is None:
+    launch_template = next(iter(sorted(rows, key=lambda row: row.project_id != context.project_id)), None)
+    if launch_template is None:
         raise NotFoundError("The launch template does not exist.")
-    return found
+    return launch_template
 
 
 def own_template_for(context: RequestContext, template_id: uuid.UUID | str) -> LaunchTemplate:
     """Return a launch template of the caller's project. Raises NotFoundError."""
-    found = template_for(context, template_id)
-    if found.project_id != context.project_id:
+    launch_template = template_for(context, template_id)
+    if launch_template.project_id != context.project_id:
         raise NotFoundError("The launch template does not exist in this project.")
-    return found
+    return launch_template
 
 
 def version_of(template: LaunchTemplate, number: int | None = None) -> LaunchTemplateVersion:
     """Return a version, the default one for None. Raises NotFoundError."""
-    found = template.versions.filter(number=template.default_version if number is None else number).first()
-    if found is None:
+    launch_template_version = template.versions.filter(
+        number=template.default_version if number is None else number
+    ).first()
+    if launch_template_version is None:
         raise NotFoundError("The launch template does not have this version.")
-    return found
+    return launch_template_version
 
 
 def snippets_for(context: RequestContext) -> QuerySet[Snippet]:
@@ -77,10 +79,10 @@ def snippets_for(context: RequestContext) -> QuerySet[Snippet]:
 def snippet_for(context: RequestContext, snippet_id: uuid.UUID | str) -> Snippet:
     """Return a snippet of the project. Raises NotFoundError."""
     key = read_id(str(snippet_id))
-    found = snippets_for(context).filter(pk=key).first() if key else None
-    if found is None:
+    snippet = snippets_for(context).filter(pk=key).first() if key else None
+    if snippet is None:
         raise NotFoundError("The snippet does not exist.")
-    return found
+    return snippet
 
 
 def choices_of(context: RequestContext, instance: Instance) -> dict[str, Any]:

@@ -81,12 +81,13 @@ def _collect_minute(first: int) -> None:
         minute.hosts[host_id][slot] = content[:HOST_SIZE]
         for server, point in records(content):
             minute.servers[host_id, server][slot] = point
-    found = _accepted(minute)
-    store(first, found.hosts | {CLOUD: _sums(found.hosts.values(), first)}, len(HOST_SERIES))
+    accepted = _accepted(minute)
+    store(first, accepted.hosts | {CLOUD: _sums(accepted.hosts.values(), first)}, len(HOST_SERIES))
     projects = {
-        project: _sums([found.servers[each] for each in servers], first) for project, servers in found.projects.items()
+        project: _sums([accepted.servers[each] for each in servers], first)
+        for project, servers in accepted.projects.items()
     }
-    store(first, found.servers | projects, len(GUEST_SERIES))
+    store(first, accepted.servers | projects, len(GUEST_SERIES))
     for batch in _batches(row[0] for row in rows):
         Report.objects.filter(id__in=batch).delete()
 
@@ -116,22 +117,22 @@ def _accepted(minute: _Minute) -> _Accepted:
             "id", "host_id", "project_id"
         )
     }
-    found, liars = _Accepted({}), set[uuid.UUID]()
+    result, liars = _Accepted({}), set[uuid.UUID]()
     for host_id, points in minute.hosts.items():
         if host_id in sizes:
-            found.hosts[host_id] = points
+            result.hosts[host_id] = points
             if not _plausible(points, sizes[host_id]):
                 liars.add(host_id)
     for key, points in minute.servers.items():
         if (known := on_hosts.get(key)) is not None:
             instance_id, project_id = known
-            found.servers[instance_id] = points
-            found.projects[project_id].append(instance_id)
+            result.servers[instance_id] = points
+            result.projects[project_id].append(instance_id)
             if not _plausible(points, sizes[key[0]]):
                 liars.add(key[0])
     for host_id in liars:
         reject(host_id, "more processors or memory than it has")
-    return found
+    return result
 
 
 def _plausible(points: Points, size: Sequence[float]) -> bool:

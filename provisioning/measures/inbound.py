@@ -101,12 +101,12 @@ def _packed(samples: Samples) -> tuple[bytes, list[str]]:
     parts = [pack(_codes(HOST_SERIES, samples.host, wrong))]
     seen: set[uuid.UUID] = set()
     for guest in samples.guests[:MOST_GUESTS]:
-        found = read_id(guest.instance_id)
-        if found is None or found in seen:
+        parsed = read_id(guest.instance_id)
+        if parsed is None or parsed in seen:
             wrong.add("a guest without an id of its own")
             continue
-        seen.add(found)
-        parts += (found.bytes, pack(_codes(GUEST_SERIES, guest.values, wrong)))
+        seen.add(parsed)
+        parts += (parsed.bytes, pack(_codes(GUEST_SERIES, guest.values, wrong)))
     if len(samples.guests) > MOST_GUESTS:
         wrong.add(f"more than {MOST_GUESTS} guests")
     return b"".join(parts), sorted(wrong)

@@ -19,7 +19,7 @@ def collect_reports() -> None:
     condensing.delete_old(now)
 
 
-KEPT = {
+UNPURGED = {
     "measures.Report": "Deleted when collected, at most one minute later; limited to an hour for each host.",
     "measures.Block": "Deleted after an hour, a day or 30 days, depending on its resolution.",
     "measures.Rejection": "One for each host, deleted after a day.",

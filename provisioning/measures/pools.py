@@ -22,8 +22,8 @@ def collect_pools(now: float) -> None:
     up = alive(datetime.fromtimestamp(now, UTC), "host__")
     served = PoolHost.objects.filter(up, pool=OuterRef("pk"), serving=True)
     rows = StoragePool.objects.filter(Exists(served), total_gb__gt=0)
-    found = rows.values_list("id", "total_gb", "free_gb", "allocated_gb")
-    points = {key: _point(total, free, allocated) for key, total, free, allocated in found}
+    records = rows.values_list("id", "total_gb", "free_gb", "allocated_gb")
+    points = {key: _point(total, free, allocated) for key, total, free, allocated in records}
     until = int((now - LATE) // 60) * SLOTS_A_MINUTE
     for first in (until - 2 * SLOTS_A_MINUTE, until - SLOTS_A_MINUTE):
         slots = range(first, first + SLOTS_A_MINUTE)

@@ -116,8 +116,8 @@ def host_with_id(host_id: uuid.UUID) -> Host:
 
 def size_of_cloud() -> tuple[int, int, int]:
     """Return vCPUs, MiB and GiB of all hosts together."""
-    found = Host.objects.aggregate(*(Sum(name) for name in SIZE))
-    vcpus, memory, disk = (int(found[f"{name}__sum"] or 0) for name in SIZE)
+    sums = Host.objects.aggregate(*(Sum(name) for name in SIZE))
+    vcpus, memory, disk = (int(sums[f"{name}__sum"] or 0) for name in SIZE)
     return vcpus, memory, disk
 
 
@@ -166,23 +166,23 @@ def _measures(
     resolution, width = span.resolution, len(series)
     step = resolution.seconds
     first = int(time.time()) // step - span.points + 1
-    found: Targets = [([0] * span.points, [0] * span.points) for _ in series]
+    targets: Targets = [([0] * span.points, [0] * span.points) for _ in series]
     for _, stored, start, data in _blocks([subject_id], step, first * step):
         if stored == step:
             content, number = columns(data, width, step), start * resolution.points
         else:
             content, number = _condensed(data, width, step), start * FINE.block // step
-        for target, source in zip(found, content, strict=True):
+        for target, source in zip(targets, content, strict=True):
             _place(target[0], source.means, number, first)
             _place(target[1], source.maximums, number, first)
     if resolution is FINE and host_id is not None:
-        _add_reports(found, subject_id, host_id, first)
+        _add_reports(targets, subject_id, host_id, first)
     grouped = 1 if points is None else -(-span.points // points)
     return Measures(
         span,
         first * step,
         step * grouped,
-        {name: _series(name, Columns(*column), grouped) for name, column in zip(series, found, strict=True)},
+        {name: _series(name, Columns(*column), grouped) for name, column in zip(series, targets, strict=True)},
     )
 
 
@@ -203,7 +203,7 @@ def _condensed(data: bytes, width: int, step: int) -> list[Columns]:
     return columns(b"".join(minutes) if step == MIDDLE.seconds else whole, width, step)
 
 
-def _add_reports(found: Targets, subject_id: uuid.UUID, host_id: uuid.UUID, first: int) -> None:
+def _add_reports(targets: Targets, subject_id: uuid.UUID, host_id: uuid.UUID, first: int) -> None:
     """Add the points that are not collected yet."""
     for slot, data in Report.objects.filter(host_id=host_id, slot__gte=first).values_list("slot", "data"):
         content = bytes(data)
@@ -212,7 +212,7 @@ def _add_reports(found: Targets, subject_id: uuid.UUID, host_id: uuid.UUID, firs
             if subject_id == host_id
             else next((point for server, point in records(content) if server == subject_id.bytes), b"")
         )
-        for target, source in zip(found, columns(point, len(found), FINE.seconds), strict=True):
+        for target, source in zip(targets, columns(point, len(targets), FINE.seconds), strict=True):
             _place(target[0], source.means, slot, first)
             _place(target[1], source.maximums, slot, first)
 

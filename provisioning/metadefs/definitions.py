@@ -14,14 +14,14 @@ def cleaned(schema: Mapping[str, Any]) -> Schema:
     """Return the stored form of a property's schema. Its default and enum values are converted to
     text, as in Glance.
     """
-    found = {name: schema[name] for name in FIELDS if schema.get(name) is not None}
-    if "default" in found:
-        found["default"] = str(found["default"])
-    if "enum" in found:
-        found["enum"] = _texts(found["enum"])
-    if "enum" in found.get("items", {}):
-        found["items"] = {**found["items"], "enum": _texts(found["items"]["enum"])}
-    return found
+    row = {name: schema[name] for name in FIELDS if schema.get(name) is not None}
+    if "default" in row:
+        row["default"] = str(row["default"])
+    if "enum" in row:
+        row["enum"] = _texts(row["enum"])
+    if "enum" in row.get("items", {}):
+        row["items"] = {**row["items"], "enum": _texts(row["items"]["enum"])}
+    return row
 
 
 def cleaned_all(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Schema]:

@@ -23,7 +23,7 @@ UNLIMITED = {
     "metadefs.MetadefResourceType": f"At most {MOST_TYPES} resource types.",
     "metadefs.LoadedMetadef": "One for each built-in namespace.",
 }
-KEPT = {
+UNPURGED = {
     "metadefs.MetadefNamespace": "Until it is deleted.",
     "metadefs.MetadefProperty": _OF_NAMESPACE,
     "metadefs.MetadefObject": _OF_NAMESPACE,

@@ -61,10 +61,10 @@ def visible_namespaces(context: RequestContext) -> QuerySet[MetadefNamespace]:
 
 def namespace_for(context: RequestContext, name: str) -> MetadefNamespace:
     """Return one namespace. Raises NotFoundError if it does not exist or is not visible to the caller."""
-    found = visible_namespaces(context).filter(namespace=name).first() if _may_be(name) else None
-    if found is None:
+    metadef_namespace = visible_namespaces(context).filter(namespace=name).first() if _may_be(name) else None
+    if metadef_namespace is None:
         raise NotFoundError(f"Metadata definition namespace={name[:80]} was not found.")
-    return found
+    return metadef_namespace
 
 
 def namespaces_for(
@@ -127,26 +127,26 @@ def rows_of(kind: type[C]) -> Manager[C]:
 def content_of(namespace: MetadefNamespace, kind: type[C], name: str) -> C:
     """Return one property, object or tag of a namespace. Raises NotFoundError."""
     exactly = {"name__iexact" if kind is MetadefTag else "name": name}
-    found = rows_of(kind).filter(namespace=namespace, **exactly).first() if _may_be(name) else None
-    if found is None:
+    result = rows_of(kind).filter(namespace=namespace, **exactly).first() if _may_be(name) else None
+    if result is None:
         what = KINDS[kind]
         msg = f"The metadata definition {what} with name={name[:80]} was not found in namespace={namespace.namespace}."
         raise NotFoundError(msg)
-    found.namespace = namespace
-    return found
+    result.namespace = namespace
+    return result
 
 
 def association_of(namespace: MetadefNamespace, resource_type: str) -> MetadefAssociation:
     """Return the association of a namespace with a resource type. Raises NotFoundError."""
     rows = _associations().filter(namespace=namespace, resource_type__name=resource_type)
-    found = rows.first() if _may_be(resource_type) else None
-    if found is None:
+    metadef_association = rows.first() if _may_be(resource_type) else None
+    if metadef_association is None:
         msg = (
             f"The metadata definition resource-type association of resource-type={resource_type[:80]} to"
             f" namespace={namespace.namespace}, was not found."
         )
         raise NotFoundError(msg)
-    return found
+    return metadef_association
 
 
 def resource_types(context: RequestContext) -> Iterable[MetadefResourceType]:

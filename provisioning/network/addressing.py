@@ -56,10 +56,10 @@ def read_prefix(text: object, *, loose: bool = False) -> netaddr.IPNetwork:
 
     ``loose``: also accept a single address, and a netmask instead of the prefix length.
     """
-    found = _PREFIX.fullmatch(text) if isinstance(text, str) else None
-    if found is None or not (loose or found["length"]):
+    match = _PREFIX.fullmatch(text) if isinstance(text, str) else None
+    if match is None or not (loose or match["length"]):
         raise ValueError("It is not a range of addresses.")
-    first, length = read_address(found["address"]), found["length"] or found["mask"]
+    first, length = read_address(match["address"]), match["length"] or match["mask"]
     try:
         return netaddr.IPNetwork(f"{first}/{length}" if length else first)
     except (netaddr.AddrFormatError, ValueError):
@@ -77,13 +77,13 @@ def network_of(text: str) -> str:
 def parse_address(text: object, *, field: str, version: int | None = None) -> netaddr.IPAddress:
     """Parse one address. Raises InvalidInputError for ``field`` for other text and for another IP version."""
     try:
-        found = read_address(text)
+        result = read_address(text)
     except ValueError:
         raise InvalidInputError(f"'{str(text)[:64]}' is not a valid IP address.", field=field) from None
-    if version is not None and found.version != version:
+    if version is not None and result.version != version:
         msg = f"Invalid input for operation: {field} '{text}' does not match the ip_version '{version}'."
         raise InvalidInputError(msg, field=field)
-    return found
+    return result
 
 
 def parse_range(text: object, *, field: str) -> netaddr.IPNetwork:

@@ -27,7 +27,7 @@ def prune() -> None:
     services.prune()
 
 
-KEPT = {
+UNPURGED = {
     "notifications.Delivery": "Deleted when it is delivered, or after NOVELLA_NOTIFICATION_RETENTION seconds.",
     "notifications.Webhook": "One row.",
 }

@@ -60,13 +60,13 @@ def publisher(service: str, host: str = "") -> str:
     return f"{service}:{host or _machine()}"
 
 
-def is_wanted(event_type: str) -> bool:
+def is_selected(event_type: str) -> bool:
     """Whether NOTIFICATIONS enables this type; the last matching pattern decides."""
-    return _is_wanted(tuple(settings.NOTIFICATIONS), event_type)
+    return _is_selected(tuple(settings.NOTIFICATIONS), event_type)
 
 
 @functools.lru_cache(maxsize=1024)
-def _is_wanted(patterns: Sequence[str], event_type: str) -> bool:
+def _is_selected(patterns: Sequence[str], event_type: str) -> bool:
     result = False
     for pattern in patterns:
         name = pattern.removeprefix("-")

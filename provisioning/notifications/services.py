@@ -16,7 +16,7 @@ from provisioning.events.services import Entry, record_all
 from provisioning.jobs.queue import rows
 from provisioning.jobs.queue.cast import cast
 from provisioning.notifications import webhook
-from provisioning.notifications.messages import TOPIC, Notification, is_wanted
+from provisioning.notifications.messages import TOPIC, Notification, is_selected
 from provisioning.notifications.models import Delivery, Webhook
 
 JOB = "notifications.deliver"
@@ -38,7 +38,7 @@ def entries(notifications: Iterable[Notification]) -> list[Entry]:
 
     On commit the notifications are logged, and queued for the webhook if there is one. Disabled types are omitted.
     """
-    selected = [(each, each.message()) for each in notifications if is_wanted(each.event_type)]
+    selected = [(each, each.message()) for each in notifications if is_selected(each.event_type)]
     if not selected:
         return []
     for _, message in selected:
@@ -51,9 +51,9 @@ def entries(notifications: Iterable[Notification]) -> list[Entry]:
 
 def notify(notifications: Iterable[Notification]) -> None:
     """Send notifications in the caller's transaction."""
-    found = entries(notifications)
-    if found:
-        record_all(found)
+    rows = entries(notifications)
+    if rows:
+        record_all(rows)
 
 
 def send_again(ids: Sequence[int]) -> int:

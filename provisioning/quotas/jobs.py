@@ -7,7 +7,7 @@ from provisioning.quotas.services.repair import examine
 
 EVERY = 3600.0
 """Interval in seconds; a check reads all reservations."""
-TOLD = 20
+MOST_LOGGED = 20
 """Maximum number of logged differences of a check."""
 
 logger = logging.getLogger(__name__)
@@ -16,8 +16,8 @@ logger = logging.getLogger(__name__)
 @periodic("quotas.check", every=EVERY)
 def check() -> None:
     """Log the differences that ``quota_check`` would report."""
-    found = examine()
-    for finding in found[:TOLD]:
+    differences = examine()
+    for finding in differences[:MOST_LOGGED]:
         logger.warning("Quota: %s", finding)
-    if found:
-        logger.warning("%s quota records are wrong; 'manage.py quota_check --repair' repairs them.", len(found))
+    if differences:
+        logger.warning("%s quota records are wrong; 'manage.py quota_check --repair' repairs them.", len(differences))

@@ -98,15 +98,15 @@ def raised(
     If ``project_rows`` contains the limit to be raised, it is not raised. If only ``default_rows`` contains it, only
     the project's rows can raise it.
     """
-    found = dict(limits)
+    result = dict(limits)
     for resource, others in FOLLOWS.items():
         if resource in project_rows or resource not in limits:
             continue
         levels = (project_rows,) if resource in default_rows else (default_rows, project_rows)
         leading = [rows[other] for rows in levels for other in others if other in rows]
-        leading.append(found[resource])
-        found[resource] = UNLIMITED if UNLIMITED in leading else max(leading)
-    return found
+        leading.append(result[resource])
+        result[resource] = UNLIMITED if UNLIMITED in leading else max(leading)
+    return result
 
 
 def delivered() -> dict[str, int]:

@@ -176,14 +176,16 @@ def whole_detail_of(project_id: uuid.UUID, more: Iterable[str] = ()) -> dict[str
 def own_limit(project_id: uuid.UUID, resource: str) -> int | None:
     """Return the project's limit, or the operator's default; None when neither is set."""
     rows = QuotaLimit.objects.filter(Q(project_id=project_id) | Q(project_id=None), user_id=None, resource=resource)
-    found = dict(rows.values_list("project_id", "limit"))
-    return found.get(project_id, found.get(None))
+    limits = dict(rows.values_list("project_id", "limit"))
+    return limits.get(project_id, limits.get(None))
 
 
 def projects_with_limits(resources: Iterable[str] = DEFAULTS) -> list[uuid.UUID]:
     """Return the ids of the projects with their own limits for one of these resources."""
     rows = QuotaLimit.objects.filter(project_id__isnull=False, user_id=None, resource__in=list(resources))
-    return [found for found in rows.order_by("project_id").values_list("project_id", flat=True).distinct() if found]
+    return [
+        project for project in rows.order_by("project_id").values_list("project_id", flat=True).distinct() if project
+    ]
 
 
 def given_to_users(project_id: uuid.UUID, *, besides: uuid.UUID | None = None) -> dict[str, int]:

@@ -94,10 +94,10 @@ def room_for(hosts: Sequence[HostState], spec: RequestSpec, options: Options, mo
     last = _kept([_with_guests(host, request, guesses[host.raw_id] - 1) for host in fitting], request, filters)
     larger = _kept([_with_guests(host, request, guesses[host.raw_id]) for host in fitting], request, filters)
     right = {host.raw_id for host in last} - {host.raw_id for host in larger if guesses[host.raw_id] < most}
-    found = (
+    counts = (
         guesses[host.raw_id] if host.raw_id in right else _room_on(host, request, filters, most) for host in fitting
     )
-    return min(sum(found), most)
+    return min(sum(counts), most)
 
 
 def _kept(hosts: Sequence[HostState], spec: RequestSpec, filters: Sequence[Filter]) -> Sequence[HostState]:

@@ -54,10 +54,10 @@ class ComputeCapabilitiesFilter(HostFilter):
         return f"{hosts_in_words(lost)} {do(lost)} not have what the size asks of its host ({keys})"
 
 
-def _has(found: Value, required: str) -> bool:
-    if isinstance(found, int):
-        return meets(str(found), required)
-    return bool(found) and meets(found, required)
+def _has(value: Value, required: str) -> bool:
+    if isinstance(value, int):
+        return meets(str(value), required)
+    return bool(value) and meets(value, required)
 
 
 @lru_cache(maxsize=4096)

@@ -87,11 +87,11 @@ def is_version(number: int, required: str) -> bool:
     """Whether libvirt's version number (8002000 is 8.2.0) meets ``>=6.0,<9``; False for a malformed condition."""
     version = (number // 1_000_000, number // 1_000 % 1_000, number % 1_000, 0)
     for part in required.split(","):
-        found = _CONDITION.fullmatch(part)
-        if found is None:
+        match = _CONDITION.fullmatch(part)
+        if match is None:
             return False
-        numbers = [int(text) for text in found[2].split(".")]
-        if not _COMPARE[found[1]](version, (*numbers, 0, 0, 0)[:4]):
+        numbers = [int(text) for text in match[2].split(".")]
+        if not _COMPARE[match[1]](version, (*numbers, 0, 0, 0)[:4]):
             return False
     return True
 

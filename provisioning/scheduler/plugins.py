@@ -44,13 +44,13 @@ def create(setting: str, name: str, kind: type[Part], ours: Mapping[str, Callabl
             f"{setting} names {name!r}, which is not a {what}; use one of {', '.join(ours)}, or the dotted"
             " path of your own class."
         )
-    found = _class_at(setting, name)
-    if not (isinstance(found, type) and issubclass(found, kind)):
+    plugin = _class_at(setting, name)
+    if not (isinstance(plugin, type) and issubclass(plugin, kind)):
         raise SchedulerSettingError(
             f"{setting} names {name}, which is not a subclass of {kind.__module__}.{what.title()}."
         )
     try:
-        part: Part = found()
+        part: Part = plugin()
     except Exception as error:  # custom code can raise anything
         raise SchedulerSettingError(f"{setting} names {name}, which cannot be created: {error}.") from error
     if not getattr(part, "name", ""):

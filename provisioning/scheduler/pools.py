@@ -173,7 +173,7 @@ def _has(pool: PoolView, key: str, required: str) -> bool:
     if scope not in ("", "capabilities") or name in NOT_CAPABILITIES:
         return True
     if name == "volume_backend_name":
-        return any(meets(found, required) for found in (pool.name, pool.driver))
+        return any(meets(text, required) for text in (pool.name, pool.driver))
     value = {"driver": pool.driver, "pool_name": pool.name, **pool.capabilities}.get(name)
     if value is None:
         return False

@@ -39,13 +39,13 @@ class Operand(NamedTuple):
 
 def check_query(query: object) -> list[Any]:
     """Return a query, given as JSON text or as lists, as lists. Raises InvalidInputError with the reason."""
-    found = _parsed(query) if isinstance(query, str) else query
-    if not isinstance(found, list) or not found:
+    result = _parsed(query) if isinstance(query, str) else query
+    if not isinstance(result, list) or not result:
         raise _invalid('it must be a condition like [">=", "$free_ram_mb", 1024].')
-    if _parts(found, DEEPEST) > MOST_PARTS:
+    if _parts(result, DEEPEST) > MOST_PARTS:
         raise _invalid(f"it has more than {MOST_PARTS} parts.")
-    _condition(found)
-    return found
+    _condition(result)
+    return result
 
 
 def compiled(query: object) -> Callable[[HostState], bool]:

@@ -61,4 +61,4 @@ def stars_for(context: RequestContext) -> list[Star]:
 OF_PROJECTS = (Owned("stars", remove=lambda ids: Star.objects.filter(project_id__in=ids).delete()),)
 OF_USERS = (Owned("stars", remove=lambda ids: Star.objects.filter(user_id__in=ids).delete()),)
 UNLIMITED = {"starred.Star": "At most thirty for each user and project."}
-KEPT = {"starred.Star": "Bounded for each user and project, and deleted with them."}
+UNPURGED = {"starred.Star": "Bounded for each user and project, and deleted with them."}

@@ -146,10 +146,10 @@ class CopyTask(StatusTask[R, B], Generic[R, B]):
 
 def end(volume: Volume, event: AgentEvent, body: CommandBody, host_id: uuid.UUID) -> None:
     """Let the task of a command about a locked volume handle its report. Ignored if the command has no task."""
-    found = _host_tasks().get(type(body))
-    subject = found.subject(volume, body) if found is not None else None
-    if found is not None and subject is not None:
-        found.end(subject, event, body, host_id)
+    row = _host_tasks().get(type(body))
+    subject = row.subject(volume, body) if row is not None else None
+    if row is not None and subject is not None:
+        row.end(subject, event, body, host_id)
 
 
 def copy_tasks() -> list[CopyTask[Any, Any]]:
@@ -163,13 +163,13 @@ def _host_tasks() -> Mapping[type[CommandBody], HostTask[Any, Any]]:
 
     Raises ValueError for two tasks that handle the reports of a command differently.
     """
-    found: dict[type[CommandBody], HostTask[Any, Any]] = {}
+    result: dict[type[CommandBody], HostTask[Any, Any]] = {}
     for task in TASKS.tasks:
         if isinstance(task, HostTask):
-            known = found.setdefault(task.body, task)
+            known = result.setdefault(task.body, task)
             if type(known).end is not type(task).end:
                 raise ValueError(f"There are two tasks with the command {task.body.__name__}.")
-    return found
+    return result
 
 
 def reason_of(event: AgentEvent) -> str:

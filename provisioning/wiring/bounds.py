@@ -230,7 +230,7 @@ BOUNDS: dict[str, Bound] = {
     "ec2.CreationTags": _part("one of each kind of resource that a launch creates"),
     "ec2.MetadataOptions": _part("one of a server"),
     "ec2.GivenValue": _part("a few of each resource that EC2 shows, deleted with it"),
-    "ec2.ClientToken": _age("after its request", provisioning.ec2.client_tokens.KEPT),
+    "ec2.ClientToken": _age("after its request", provisioning.ec2.client_tokens.RETENTION),
     "ec2.SpentSignature": _age(
         "at the latest after its request", provisioning.identity.credentials.ec2_signatures.LONGEST_EXPIRY
     ),
@@ -252,7 +252,7 @@ BOUNDS: dict[str, Bound] = {
     "measures.Rejection": _HOSTS,
     "starred.Star": _number("user in each project", provisioning.starred.services.MOST),
     # hosts, events, jobs
-    "hosts.HostCommand": _age("after its end", provisioning.hosts.commands.KEPT),
+    "hosts.HostCommand": _age("after its end", provisioning.hosts.commands.RETENTION),
     "hosts.HostCall": Bound(By.PARENT, "waiting at each host", (provisioning.hosts.calls.MOST_OF_HOST,)),
     "hosts.Host": _OPERATORS,
     "hosts.JoinToken": _OPERATORS,

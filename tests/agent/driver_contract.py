@@ -250,8 +250,8 @@ class DriverContract:
         assert driver.cpus()[guest].features == offered.features
         driver.stop(guest, STOP_TIMEOUT)
         assert guest not in driver.cpus()
-        wanted = msgspec.structs.replace(spec, cpu_features=offered.features[1:])
-        driver.define(wanted, self.attempt)
+        requested = msgspec.structs.replace(spec, cpu_features=offered.features[1:])
+        driver.define(requested, self.attempt)
         driver.start(guest)
         assert set(driver.cpus()[guest].features) == set(offered.features[1:])
 

@@ -104,9 +104,9 @@ async def frames(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     async def follow() -> AsyncIterator[bytes]:
         answer = await desk.answer(FollowConsoleCall(instance_id="i", tunnel="t", share="project p"))
         assert isinstance(answer, ConsoleOpened)
-        found, share = outlet.followed["t"]
+        result, share = outlet.followed["t"]
         assert share == "project p"
-        return found
+        return result
 
     yield follow
     threads.close()

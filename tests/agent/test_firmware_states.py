@@ -71,8 +71,8 @@ def test_agents_that_know_no_states_get_no_such_commands() -> None:
 
 def spec_with_firmware() -> InstanceSpec:
     spec = make_spec()
-    asked = {"hw_firmware_type": "uefi", "hw_tpm_version": "2.0"}
-    return msgspec.structs.replace(spec, image=msgspec.structs.replace(spec.image, properties=asked))
+    requested = {"hw_firmware_type": "uefi", "hw_tpm_version": "2.0"}
+    return msgspec.structs.replace(spec, image=msgspec.structs.replace(spec.image, properties=requested))
 
 
 def shelve(uuid: str, image_id: str = "") -> Command:

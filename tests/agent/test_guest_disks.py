@@ -280,13 +280,13 @@ async def test_a_simulated_guest_mounts_its_volume(tmp_path: Path) -> None:
         driver.attach_volume(spec, VOLUME)
         threads = Threads(1)
         calls = CallHandler(HostServices(driver, FakeNetwork(), FakeImageCache(), threads))
-        asked = InspectDiskCall(instance_id=spec.uuid, serial=SERIAL)
-        assert await calls.answer(asked) == InspectedDisk("/dev/vdb", "empty")
+        requested = InspectDiskCall(instance_id=spec.uuid, serial=SERIAL)
+        assert await calls.answer(requested) == InspectedDisk("/dev/vdb", "empty")
         assert (await stage.do(make_command(ExtendFileSystemRequest(SERIAL), spec.uuid))).error_code == "guest_disk"
         for _ in range(2):
             done = await stage.do(make_command(MountDiskRequest(SERIAL, "/srv/data"), spec.uuid))
             assert done.kind == "finished"
-        assert await calls.answer(asked) == InspectedDisk("/dev/vdb", "filesystem", "ext4", "/srv/data")
+        assert await calls.answer(requested) == InspectedDisk("/dev/vdb", "filesystem", "ext4", "/srv/data")
         assert [each.mount_point for each in driver.file_systems(spec.uuid, 1)] == ["/", "/srv/data"]
         assert (await stage.do(make_command(ExtendFileSystemRequest(SERIAL), spec.uuid))).kind == "finished"
         refused = await stage.do(make_command(MountDiskRequest(SERIAL, "/srv/other"), spec.uuid))
@@ -295,7 +295,7 @@ async def test_a_simulated_guest_mounts_its_volume(tmp_path: Path) -> None:
         assert isinstance(gone, CallError)
         assert gone.code == "guest_disk"
         await stage.do(power(spec.uuid, "stop"))
-        silent = await calls.answer(asked)
+        silent = await calls.answer(requested)
         assert isinstance(silent, CallError)
         assert silent.code == "unsupported"
         threads.close()

@@ -120,12 +120,12 @@ async def test_a_guest_runs_on_the_other_host_and_leaves_the_first(tmp_path: Pat
 async def test_variables_and_tpm_go_with_a_running_guest(tmp_path: Path) -> None:
     async with pair(tmp_path, properties={"hw_tpm_version": "2.0", "hw_firmware_type": "uefi"}) as two:
         await two.source.do(two.send(await two.listening(two.receive)))
-        found = []
+        values = []
         for stage in (two.source, two.target):
             stage.driver.stop(two.spec.uuid, 1)
-            found.append(stage.driver.firmware_state(two.spec.uuid))
-        assert found[0] == found[1]
-        assert found[1].tpm_key
+            values.append(stage.driver.firmware_state(two.spec.uuid))
+        assert values[0] == values[1]
+        assert values[1].tpm_key
 
 
 async def test_a_tpm_that_the_record_does_not_have_is_refused(tmp_path: Path) -> None:

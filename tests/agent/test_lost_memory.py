@@ -26,12 +26,12 @@ class SlowLister(WatchedDriver):
         self.listed, self.go_on = threading.Event(), threading.Event()
 
     def guests(self) -> list[Guest]:
-        found = super().guests()
+        result = super().guests()
         if self.slow.is_set():
             self.slow.clear()
             self.listed.set()
             assert self.go_on.wait(PATIENCE)
-        return found
+        return result
 
 
 def changes(stage: Stage) -> list[int | None]:

@@ -37,15 +37,15 @@ def addresses(tmp_path: Path) -> dict[str, MigrationAddress]:
     """The addresses of three hosts of one cloud."""
     now, life = datetime.now(UTC), timedelta(days=1)
     certificate, key, _ = new_authority(now)
-    authority, found = Authority(certificate, key), {}
+    authority, result = Authority(certificate, key), {}
     for host in (SOURCE, TARGET, OTHER):
         own = HostCertificates(tmp_path / host)
-        asked = own.request()
-        server = authority.sign(asked.server, host, server_name=tls_hostname(host), now=now, life=life)
-        client = authority.sign(asked.client, host, now=now, life=life)
+        request = own.request()
+        server = authority.sign(request.server, host, server_name=tls_hostname(host), now=now, life=life)
+        client = authority.sign(request.client, host, now=now, life=life)
         own.store(Certificate(host_id=host, server=server, client=client, ca=certificate))
-        found[host] = MigrationAddress(lambda: "127.0.0.1", own, MIGRATION_PORTS)
-    return found
+        result[host] = MigrationAddress(lambda: "127.0.0.1", own, MIGRATION_PORTS)
+    return result
 
 
 @pytest.fixture

@@ -17,13 +17,13 @@ ONE, TWO = "203.0.113.5", "203.0.113.6"
 @pytest.fixture
 def announcements(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Every announcement: the interface and the address."""
-    found: list[tuple[str, str]] = []
+    values: list[tuple[str, str]] = []
 
     def note(interface: str, mac: str, addresses: Iterable[str]) -> None:
-        found.extend((interface, address) for address in sorted(addresses))
+        values.extend((interface, address) for address in sorted(addresses))
 
     monkeypatch.setattr(announce, "announce", note)
-    return found
+    return values
 
 
 def inside(_: str, work: Callable[[], None]) -> None:

@@ -29,9 +29,9 @@ NOON = time.strptime("12:00:05", "%H:%M:%S")
 )
 def test_the_line_is_that_of_uptime(seconds: float, lasted: str) -> None:
     line = uptime.uptime_line(NOON, seconds, (0.2, 0.125, 10))
-    found = CLIENTS.fullmatch(line)
-    assert found is not None
-    assert found.groups() == ("12:00:05", lasted, "0", "0.20, 0.12, 10.00")
+    match = CLIENTS.fullmatch(line)
+    assert match is not None
+    assert match.groups() == ("12:00:05", lasted, "0", "0.20, 0.12, 10.00")
 
 
 def test_the_machine_tells_its_own() -> None:

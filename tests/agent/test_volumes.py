@@ -60,10 +60,10 @@ def fake(stage: Stage) -> WatchedDriver:
 def has(stage: Stage, spec: InstanceSpec) -> list[str]:
     """What the hypervisor says, after a look whether this host's own description says the same."""
     known = stage.host.servers.records.spec(spec.uuid)
-    found = stage.driver.volumes()[spec.uuid]
+    result = stage.driver.volumes()[spec.uuid]
     assert known is not None
-    assert [disk.id for disk in known.volumes] == found
-    return found
+    assert [disk.id for disk in known.volumes] == result
+    return result
 
 
 class Clumsy(WatchedDriver):

@@ -25,8 +25,8 @@ class Asked:
         return self.task.done() and not self.task.cancelled() and self.task.result()
 
 
-async def served(asked: list[Asked]) -> list[bool]:
-    return [await each.served for each in asked]
+async def served(requested: list[Asked]) -> list[bool]:
+    return [await each.served for each in requested]
 
 
 async def test_one_worker_is_left_to_others() -> None:

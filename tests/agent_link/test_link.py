@@ -356,8 +356,8 @@ async def test_samples_are_stored_once_for_each_slot(open_socket: Open, monkeypa
 async def test_hosts_send_no_samples_if_the_operator_wants_none(open_socket: Open, settings: Any) -> None:
     host = await enrol(open_socket)
     headers = {"authorization": f"Bearer {CREDENTIAL + host.name}", "x_novella_host": host.name}
-    for wanted, interval in ((True, 10.0), (False, 0.0)):
-        settings.MEASURES = wanted
+    for requested, interval in ((True, 10.0), (False, 0.0)):
+        settings.MEASURES = requested
         socket = await open_socket(PATH, **headers)
         await tell(socket, Hello(host=host.name))
         assert (await hear(socket)).sample_interval == interval
@@ -434,12 +434,12 @@ async def test_reports_that_cannot_be_stored_are_not_acknowledged(
 async def test_a_question_is_answered_through_the_link(open_socket: Open) -> None:
     host = await enrol(open_socket)
     socket = await connect(open_socket, host)
-    asked = asyncio.create_task(calls.acall(host.id, ConsoleOutputCall(instance_id="i", lines=5), timeout=WITHIN))
+    call = asyncio.create_task(calls.acall(host.id, ConsoleOutputCall(instance_id="i", lines=5), timeout=WITHIN))
     question = await hear(socket)
     assert isinstance(question, Call)
     assert question.body.max_bytes == calls.MOST_CONSOLE_BYTES
     await tell(socket, CallReply(id=question.id, result=ConsoleOutput(text="hello\n")))
-    assert await asked == ConsoleOutput(text="hello\n")
+    assert await call == ConsoleOutput(text="hello\n")
     assert not await in_db(HostCall.objects.exists)()
 
 
@@ -447,10 +447,10 @@ async def test_a_question_from_a_thread_is_answered_too(open_socket: Open) -> No
     host = await enrol(open_socket)
     socket = await connect(open_socket, host)
     ask = in_db(calls.call, thread_sensitive=False)
-    asked = asyncio.create_task(ask(host.id, ConsoleOutputCall(instance_id="i"), WITHIN))
+    call = asyncio.create_task(ask(host.id, ConsoleOutputCall(instance_id="i"), WITHIN))
     question = await hear(socket)
     await tell(socket, CallReply(id=question.id, result=ConsoleOutput(text="x")))
-    assert (await asked).text == "x"
+    assert (await call).text == "x"
 
 
 async def test_a_host_that_does_not_answer_is_unavailable(open_socket: Open) -> None:
@@ -463,14 +463,14 @@ async def test_a_host_that_does_not_answer_is_unavailable(open_socket: Open) -> 
 async def test_a_host_cannot_answer_for_another_or_twice(open_socket: Open) -> None:
     one, two = await enrol(open_socket, "h1"), await enrol(open_socket, "h2")
     socket = await connect(open_socket, one)
-    asked = asyncio.create_task(calls.acall(one.id, ConsoleOutputCall(instance_id="i"), timeout=WITHIN))
+    call = asyncio.create_task(calls.acall(one.id, ConsoleOutputCall(instance_id="i"), timeout=WITHIN))
     question = await hear(socket)
     answer = ConsoleOutput(text="forged")
     assert not await in_db(calls.answer)(two.id, question.id, answer)
     assert not await in_db(calls.answer)(one.id, "nonsense", answer)
     assert await in_db(calls.answer)(one.id, question.id, ConsoleOutput(text="true"))
     assert not await in_db(calls.answer)(one.id, question.id, answer)
-    assert (await asked).text == "true"
+    assert (await call).text == "true"
 
 
 # ----- tasks ----------------------------------------------------------------------------------------------------------

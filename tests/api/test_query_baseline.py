@@ -22,13 +22,13 @@ SERVICES = ("identity", "image", "network")
 
 def _queries(it: Examined, least: int) -> int:
     """Return the number of queries of its list, which has at least so many items."""
-    found = []
+    values = []
     for _ in range(2):  # the first one fills caches
         with CaptureQueriesContext(connection) as captured:
             answer = it.api.get(it.path)
-        found.append(len(captured))
+        values.append(len(captured))
     assert len(answer.json()[it.resource.plural]) >= least, it.path
-    return found[-1]
+    return values[-1]
 
 
 @pytest.mark.slow

@@ -49,8 +49,8 @@ def test_a_body_has_what_its_schema_requires() -> None:
         },
         "required": ["imageRef", "size", "mode", "word", "list", "sure"],
     }
-    wanted = {"imageRef": IMAGE, "size": 3, "mode": "fast", "word": "chaosss", "list": [], "sure": False}
-    assert example(schema, random.Random(1)) == wanted  # noqa: S311
+    requested = {"imageRef": IMAGE, "size": 3, "mode": "fast", "word": "chaosss", "list": [], "sure": False}
+    assert example(schema, random.Random(1)) == requested  # noqa: S311
     assert example({}, random.Random(1)) is None  # noqa: S311
 
 

@@ -164,7 +164,7 @@ def test_what_is_planted_is_found(scene: Scene, name: str) -> None:
 
 def test_whatever_is_left_at_the_end_is_found(scene: Scene) -> None:
     found = " ".join(each.sentence for each in checks.empty(scene.seen))
-    for words in ("is not deleted", "still allocated", "still has something"):
+    for words in ("is not deleted", "still has an allocation", "still has something"):
         assert words in found
 
 
@@ -260,10 +260,10 @@ def test_an_accepted_action_has_one_record_and_a_refused_one_none(
     InstanceAction.objects.create(
         instance=scene.server, action="stop", request_id="req-2", started_at=timezone.now(), finished_at=timezone.now()
     )
-    asked = world(LAUNCH, Answer(202, None, "req-1"))
+    recorded = world(LAUNCH, Answer(202, None, "req-1"))
     stop = Operation(2, 0, "os-stop", target=1)
-    asked.outcomes.append(Outcome(stop, 0.0, 0.1, Answer(status, None, request_id), scene.id))
-    assert bool(outcomes.check(asked)) is wrong
+    recorded.outcomes.append(Outcome(stop, 0.0, 0.1, Answer(status, None, request_id), scene.id))
+    assert bool(outcomes.check(recorded)) is wrong
 
 
 def of(*ec2_ids: str) -> Answer:
@@ -272,11 +272,11 @@ def of(*ec2_ids: str) -> Answer:
 
 
 def test_requests_with_one_client_token_have_one_answer() -> None:
-    asked = world(BY_EC2, of("i-1", "i-2"))
-    asked.outcomes.append(Outcome(BY_EC2, 0.0, 0.1, of("i-2", "i-1")))
-    assert ec2.same_answers(asked.outcomes) == []
-    asked.outcomes.append(Outcome(BY_EC2, 0.0, 0.1, of("i-1", "i-3")))
-    assert len(ec2.same_answers(asked.outcomes)) == 1
+    recorded = world(BY_EC2, of("i-1", "i-2"))
+    recorded.outcomes.append(Outcome(BY_EC2, 0.0, 0.1, of("i-2", "i-1")))
+    assert ec2.same_answers(recorded.outcomes) == []
+    recorded.outcomes.append(Outcome(BY_EC2, 0.0, 0.1, of("i-1", "i-3")))
+    assert len(ec2.same_answers(recorded.outcomes)) == 1
 
 
 def test_an_id_of_ec2_means_the_same_thing_in_every_answer() -> None:
@@ -292,11 +292,11 @@ def test_an_id_of_ec2_means_the_same_thing_in_every_answer() -> None:
 
 def test_an_internal_error_counts_also_where_an_answer_is_only_looked_at(scene: Scene) -> None:
     changed(name="c1-00001")(scene)
-    asked = world(LAUNCH, Answer(202, None, ""))
-    asked.by_ec2.append(Ec2(1, "access", "secret"))
-    assert outcomes.check(asked) == []
-    asked.by_ec2[0].broken.append("DescribeTags was an internal error: so and so")
-    assert [each.sentence for each in outcomes.check(asked)] == asked.by_ec2[0].broken
+    recorded = world(LAUNCH, Answer(202, None, ""))
+    recorded.by_ec2.append(Ec2(1, "access", "secret"))
+    assert outcomes.check(recorded) == []
+    recorded.by_ec2[0].broken.append("DescribeTags was an internal error: so and so")
+    assert [each.sentence for each in outcomes.check(recorded)] == recorded.by_ec2[0].broken
 
 
 def test_what_only_ec2_keeps_is_looked_at_too(scene: Scene) -> None:
@@ -318,11 +318,11 @@ def test_what_only_ec2_keeps_is_looked_at_too(scene: Scene) -> None:
 
 def test_a_launch_by_ec2_has_the_tags_of_its_request(scene: Scene) -> None:
     changed(name="c1-00001-1")(scene)
-    asked = world(replace(BY_EC2, details={}), of(ec2.instance_id(scene.id)))
-    assert [each.sentence for each in outcomes.check(asked)] == ["c1-00001-1 has no tag Name."]
+    recorded = world(replace(BY_EC2, details={}), of(ec2.instance_id(scene.id)))
+    assert [each.sentence for each in outcomes.check(recorded)] == ["c1-00001-1 has no tag Name."]
     own = {"project_id": scene.server.project_id, "resource_id": scene.server.id}
     Ec2Tag.objects.create(kind="i", key="Name", value="c1-00001", **own)
-    assert outcomes.check(asked) == []
+    assert outcomes.check(recorded) == []
 
 
 @pytest.mark.parametrize(
@@ -335,10 +335,10 @@ def test_what_ec2_accepts_has_one_record_at_most(scene: Scene, status: int, reco
         InstanceAction.objects.create(
             instance=scene.server, action=action, request_id="req-2", started_at=timezone.now()
         )
-    asked = world(LAUNCH, Answer(202, None, "req-1"))
+    recorded = world(LAUNCH, Answer(202, None, "req-1"))
     start = Operation(2, 0, "ec2_start", target=1)
-    asked.outcomes.append(Outcome(start, 0.0, 0.1, Answer(status, None, "req-2"), scene.id))
-    assert bool(outcomes.check(asked)) is wrong
+    recorded.outcomes.append(Outcome(start, 0.0, 0.1, Answer(status, None, "req-2"), scene.id))
+    assert bool(outcomes.check(recorded)) is wrong
 
 
 def test_exceptions_that_no_fault_explains_are_counted(tmp_path: Path) -> None:

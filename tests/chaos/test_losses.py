@@ -37,14 +37,14 @@ def images(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def found(kept: Records, seen: Seen, images: Path) -> list[str]:
+def subjects_of(kept: Records, seen: Seen, images: Path) -> list[str]:
     loss = Loss(LAST, kept, SEEN, frozenset({IMAGE}))
     return [finding.subject for finding in destroyed(loss, seen, images)]
 
 
 @pytest.mark.parametrize("kept", [LAST, NOTHING])
 def test_what_stayed_is_well_whether_or_not_its_records_are_lost(images: Path, kept: Records) -> None:
-    assert found(kept, SEEN, images) == []
+    assert subjects_of(kept, SEEN, images) == []
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_what_stayed_is_well_whether_or_not_its_records_are_lost(images: Path, k
     ids=["removed", "elsewhere", "stopped", "without its disk", "without its interface", "data", "smaller", "snapshot"],
 )
 def test_what_is_gone_is_found(images: Path, subject: str, changes: dict[str, Any]) -> None:
-    assert found(NOTHING, replace(SEEN, **changes), images) == [subject]
+    assert subjects_of(NOTHING, replace(SEEN, **changes), images) == [subject]
 
 
 def test_data_of_which_the_guest_has_gone_over_to_the_new_may_go(images: Path) -> None:
@@ -80,14 +80,14 @@ def test_nobody_removes_by_hand_what_a_guest_of_the_records_has_open() -> None:
 
 
 def test_a_file_of_an_image_that_is_gone_is_found(tmp_path: Path) -> None:
-    assert found(NOTHING, SEEN, tmp_path) == [f"image {IMAGE}"]
+    assert subjects_of(NOTHING, SEEN, tmp_path) == [f"image {IMAGE}"]
 
 
 def test_an_interface_that_was_being_taken_out_may_go(images: Path) -> None:
     kept = replace(LAST, leaving=frozenset({MAC}))
-    assert found(kept, replace(SEEN, domains={GUEST: ("a", DOMAIN | {"interfaces": []})}), images) == []
+    assert subjects_of(kept, replace(SEEN, domains={GUEST: ("a", DOMAIN | {"interfaces": []})}), images) == []
 
 
 def test_what_the_records_that_are_back_end_may_go(images: Path) -> None:
     kept = replace(LAST, servers={GUEST: Server("active", "deleting", "a")}, volumes={VOLUME: "deleting"})
-    assert found(kept, replace(SEEN, domains={}, pools={"p": {}}), images) == []
+    assert subjects_of(kept, replace(SEEN, domains={}, pools={"p": {}}), images) == []

@@ -41,11 +41,11 @@ def driver(folder: Path, host: str) -> FakeDriver:
 
 
 def build(made: FakeDriver, attempt: int) -> str:
-    wanted = make_spec("5f000000-0000-4000-8000-000000000001")
-    made.create_disk(wanted, None)
-    made.define(wanted, attempt)
-    made.start(wanted.uuid)
-    return wanted.uuid
+    requested = make_spec("5f000000-0000-4000-8000-000000000001")
+    made.create_disk(requested, None)
+    made.define(requested, attempt)
+    made.start(requested.uuid)
+    return requested.uuid
 
 
 # ----- what hosts have ------------------------------------------------------------------------------------------------
@@ -78,9 +78,9 @@ def test_a_volume_is_shared_only_by_guests_that_run(tmp_path: Path) -> None:
     """A host that is forced down has no say in who gets a volume, and its guest does not write to it."""
     old, new, followed = driver(tmp_path, "h1"), driver(tmp_path, "h2"), Hypervisors(tmp_path, HOSTS)
     for made, number in ((old, 1), (new, 2)):
-        wanted = replace(make_spec(f"5f000000-0000-4000-8000-00000000000{number}"), volumes=[VOLUME])
-        made.create_disk(wanted, None)
-        made.define(wanted, 1)
+        requested = replace(make_spec(f"5f000000-0000-4000-8000-00000000000{number}"), volumes=[VOLUME])
+        made.create_disk(requested, None)
+        made.define(requested, 1)
     switch_off(tmp_path / "h1" / JOURNAL)
     new.start("5f000000-0000-4000-8000-000000000002")
     assert followed.seen().shared == {}

@@ -33,11 +33,11 @@ def test_another_seed_makes_another_plan() -> None:
 def test_the_plan_is_the_same_in_every_process(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["tools.chaos", "--plan", "--operations", "120", "--seed", "5"]
-    monkeypatch.setattr(sys, "argv", asked)
+    requested = ["tools.chaos", "--plan", "--operations", "120", "--seed", "5"]
+    monkeypatch.setattr(sys, "argv", requested)
     whole.show(options())
     first = capsys.readouterr().out
-    command = [sys.executable, str(CHECKOUT / "bin/libexec"), *asked]
+    command = [sys.executable, str(CHECKOUT / "bin/libexec"), *requested]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == first
     assert first.count("\n") == 120 + len(plans.make(5, 120).faults)
 

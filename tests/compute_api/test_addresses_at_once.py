@@ -104,14 +104,14 @@ def test_a_small_network_serves_as_many_as_it_has_addresses(people: People) -> N
         body = server_body(cloud, name=f"n{number}", networks=[{"uuid": str(small.id)}])
         return Api(alice).post(f"{V21}/servers", body)
 
-    asked = crowd.all([partial(ask, number) for number in range(SERVERS)], settled)
-    assert Counter(asked) == {202: SERVERS}
-    found = Api(alice).get(f"{V21}/servers/detail").json()["servers"]
-    assert Counter(each["status"] for each in found) == {"ACTIVE": ADDRESSES, "ERROR": SERVERS - ADDRESSES}
-    given = [entry["addr"] for each in found for entry in each["addresses"].get("small", [])]
+    requested = crowd.all([partial(ask, number) for number in range(SERVERS)], settled)
+    assert Counter(requested) == {202: SERVERS}
+    servers = Api(alice).get(f"{V21}/servers/detail").json()["servers"]
+    assert Counter(each["status"] for each in servers) == {"ACTIVE": ADDRESSES, "ERROR": SERVERS - ADDRESSES}
+    given = [entry["addr"] for each in servers for entry in each["addresses"].get("small", [])]
     assert sorted(given) == [f"10.60.0.{number}" for number in range(10, 10 + ADDRESSES)]
-    assert {"small" in each["addresses"] for each in found if each["status"] == "ERROR"} == {False}
-    reasons = {each["fault"]["message"] for each in found if each["status"] == "ERROR"}
+    assert {"small" in each["addresses"] for each in servers if each["status"] == "ERROR"} == {False}
+    reasons = {each["fault"]["message"] for each in servers if each["status"] == "ERROR"}
     assert len(reasons) == 1
     assert "address" in reasons.pop()
     invariants.check()
@@ -122,7 +122,7 @@ def test_a_small_network_serves_as_many_as_it_has_addresses(people: People) -> N
     def end(server: str) -> Any:
         return Api(alice).delete(f"{V21}/servers/{server}")
 
-    assert Counter(crowd.all([partial(end, each["id"]) for each in found], gone)) == {204: SERVERS}
+    assert Counter(crowd.all([partial(end, each["id"]) for each in servers], gone)) == {204: SERVERS}
     invariants.check_empty()
     assert not guest_ports().exists()
     assert not guest_addresses().exists()

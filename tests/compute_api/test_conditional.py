@@ -68,10 +68,10 @@ def test_who_has_a_list_gets_no_body_and_nothing_is_made_again(
 
     for owner, name in ((ServersView, "_shapes"), (FlavorsView, "shapes"), (image_views, "shape_for")):
         monkeypatch.setattr(owner, name, nobody)
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         answer = new_api.get(path, If_None_Match=client.tag)
     assert answer.status_code == 304
-    assert len(asked) <= 9
+    assert len(queries) <= 9
     assert new_api.head(path, If_None_Match=client.tag).status_code == 304
     for same in (f"W/{client.tag}", f'"other", {client.tag}'):
         assert new_api.get(path, If_None_Match=same).status_code == 304

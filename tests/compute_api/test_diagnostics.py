@@ -14,7 +14,7 @@ from tests.support.standing import derived
 
 pytestmark = pytest.mark.django_db
 
-TOLD = Diagnostics(
+DIAGNOSTICS = Diagnostics(
     power_state=1,
     uptime=61.7,
     memory_mb=128,
@@ -37,7 +37,7 @@ def operator(people: People) -> Api:
 def test_the_shape_of_all_hypervisors(
     api: Api, operator: Api, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, server: str
 ) -> None:
-    monkeypatch.setattr(calls, "call", lambda *_, **__: TOLD)
+    monkeypatch.setattr(calls, "call", lambda *_, **__: DIAGNOSTICS)
     shown = operator.get(f"{V21}/servers/{server}/diagnostics").json()
     assert shown == {
         "state": "running",
@@ -81,14 +81,14 @@ def test_the_shape_of_all_hypervisors(
 def test_a_driver_that_the_reference_does_not_know_is_not_named(
     api: Api, operator: Api, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, server: str
 ) -> None:
-    monkeypatch.setattr(calls, "call", lambda *_, **__: replace(TOLD, driver="fake"))
+    monkeypatch.setattr(calls, "call", lambda *_, **__: replace(DIAGNOSTICS, driver="fake"))
     assert operator.get(f"{V21}/servers/{server}/diagnostics").json()["driver"] == "libvirt"
 
 
 def test_libvirts_own_names_before_2_48(
     api: Api, people: People, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, server: str
 ) -> None:
-    monkeypatch.setattr(calls, "call", lambda *_, **__: TOLD)
+    monkeypatch.setattr(calls, "call", lambda *_, **__: DIAGNOSTICS)
     old = Api(people.operator, **{"OpenStack-API-Version": "compute 2.47"})
     shown = old.get(f"{V21}/servers/{server}/diagnostics").json()
     assert (shown["cpu0_time"], shown["vda_read"], shown["vda_write_req"]) == (5_000, 7, 2)

@@ -24,8 +24,8 @@ def operator_api(people: People) -> Api:
 
 def test_a_plan_changes_nothing(operator_api: Api, cloud: Cloud, server: str) -> None:
     host = "h1"
-    found = operator_api.get(f"{PATH}/plan?host={host}").json()["plan"]
-    [move] = found["servers"]
+    plan = operator_api.get(f"{PATH}/plan?host={host}").json()["plan"]
+    [move] = plan["servers"]
     assert (move["server_id"], move["way"], move["blocked"]) == (server, None, True)
     assert move["reason"]
     [move] = operator_api.get(f"{PATH}/plan?host={host}&ways=stop").json()["plan"]["servers"]

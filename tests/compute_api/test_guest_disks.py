@@ -15,7 +15,7 @@ from provisioning.hosts import calls
 from provisioning.volumes import services
 from provisioning.volumes.records.requests import VolumeRequest
 from tests.compute_api.conftest import V21
-from tests.notifications.conftest import data, told
+from tests.notifications.conftest import data, notices
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.standing import standing
@@ -83,7 +83,7 @@ def test_a_volume_is_mounted_and_extended(api: Api, cloud: Cloud, server: str, v
         ("extend_file_system", "It is not mounted."),
         ("mount_volume", None),
     ]
-    sent = [each for each in told() if "mount" in each["event_type"] or "file_system" in each["event_type"]]
+    sent = [each for each in notices() if "mount" in each["event_type"] or "file_system" in each["event_type"]]
     assert [each["event_type"].removeprefix("instance.") for each in sent] == [
         "volume_mount.start",
         "volume_mount.end",

@@ -18,7 +18,7 @@ KEYS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
 LARGE = [">=", "$total_usable_ram_mb", 30_000]
 
 
-def asked(api: Api, cloud: Cloud, query: object, key: str = KEYS[0]) -> Any:
+def response_of(api: Api, cloud: Cloud, query: object, key: str = KEYS[0]) -> Any:
     return api.post(f"{V21}/servers", server_body(cloud) | {key: {"query": query}})
 
 
@@ -28,7 +28,7 @@ def test_a_query_chooses_among_the_hosts(api: Api, cloud: Cloud, query: object, 
     cloud.add_host("large", memory_mb=65_536)
     for number in range(3):
         cloud.add_host(f"small-{number}", memory_mb=8192)
-    answer = asked(api, cloud, query, key)
+    answer = response_of(api, cloud, query, key)
     assert answer.status_code == 202, answer.content
     cloud.run()
     server = Instance.objects.get(id=answer.json()["server"]["id"])
@@ -37,7 +37,7 @@ def test_a_query_chooses_among_the_hosts(api: Api, cloud: Cloud, query: object, 
 
 
 def test_a_query_that_no_host_meets_is_told_in_the_fault(api: Api, cloud: Cloud) -> None:
-    server = Instance.objects.get(id=asked(api, cloud, ["<", "$vcpus_total", 0]).json()["server"]["id"])
+    server = Instance.objects.get(id=response_of(api, cloud, ["<", "$vcpus_total", 0]).json()["server"]["id"])
     cloud.run()
     message = server.faults.get().message
     assert message.endswith("1 host → 0 are as the query says: 1 host is not as the hint query says.")
@@ -45,7 +45,7 @@ def test_a_query_that_no_host_meets_is_told_in_the_fault(api: Api, cloud: Cloud)
 
 @each_row("query", ["", "nonsense", "[]", [], {}, {"=": 1}, ["=", "$host", "h1"], [[[[[[[[[[1]]]]]]]]]]])
 def test_a_wrong_query_is_400_and_named(api: Api, cloud: Cloud, query: object) -> None:
-    answer = asked(api, cloud, query)
+    answer = response_of(api, cloud, query)
     assert answer.status_code == 400
     assert "query" in answer.json()["badRequest"]["message"]
     assert not Instance.objects.exists()
@@ -53,6 +53,6 @@ def test_a_wrong_query_is_400_and_named(api: Api, cloud: Cloud, query: object) -
 
 def test_a_cloud_without_the_filter_refuses_the_hint(api: Api, cloud: Cloud, settings: Any) -> None:
     settings.SCHEDULER_FILTERS = ["RamFilter"]
-    answer = asked(api, cloud, LARGE)
+    answer = response_of(api, cloud, LARGE)
     assert answer.status_code == 400
     assert "'query' is not offered by this cloud; use one of group" in answer.json()["badRequest"]["message"]

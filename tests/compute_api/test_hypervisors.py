@@ -41,8 +41,8 @@ def host(cloud: Cloud) -> Host:
 
 
 def shown(api: Api, ident: object, query: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = api.get(f"{HYPERVISORS}/{ident}{query}").json()["hypervisor"]
-    return found
+    result: dict[str, Any] = api.get(f"{HYPERVISORS}/{ident}{query}").json()["hypervisor"]
+    return result
 
 
 @each_row(
@@ -92,8 +92,8 @@ def test_what_is_promised_to_servers_counts_as_used(people: People, host: Host, 
     launch(api, cloud)
     server = launch(api, cloud)
     Instance.objects.filter(id=server).update(task_state="powering-off", task_deadline=timezone.now())
-    found = shown(at(people, "2.87"), host.id)
-    assert {name: found[name] for name in RESOURCES - {"running_vms"}} == {
+    body = shown(at(people, "2.87"), host.id)
+    assert {name: body[name] for name in RESOURCES - {"running_vms"}} == {
         "vcpus": 8,
         "vcpus_used": 2,
         "memory_mb": 8192,
@@ -109,9 +109,9 @@ def test_what_is_promised_to_servers_counts_as_used(people: People, host: Host, 
 
 def test_a_host_that_is_silent_or_disabled_says_so(people: People, host: Host) -> None:
     Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1), enabled=False, disabled_reason="new fan")
-    found = shown(at(people, "2.88"), host.id)
-    assert (found["state"], found["status"], found["uptime"]) == ("down", "disabled", None)
-    assert found["service"]["disabled_reason"] == "new fan"
+    server = shown(at(people, "2.88"), host.id)
+    assert (server["state"], server["status"], server["uptime"]) == ("down", "disabled", None)
+    assert server["service"]["disabled_reason"] == "new fan"
 
 
 # ----- lists ----------------------------------------------------------------------------------------------------------
@@ -141,8 +141,8 @@ def test_pages_from_2_33(people: People, host: Host, cloud: Cloud, tail: str) ->
 def test_a_pattern_from_2_53(people: People, host: Host, cloud: Cloud) -> None:
     cloud.add_host("rack-1")
     api = at(people, "2.53")
-    found = api.get(f"{HYPERVISORS}?hypervisor_hostname_pattern=ack").json()["hypervisors"]
-    assert [each["hypervisor_hostname"] for each in found] == ["rack-1"]
+    hypervisors = api.get(f"{HYPERVISORS}?hypervisor_hostname_pattern=ack").json()["hypervisors"]
+    assert [each["hypervisor_hostname"] for each in hypervisors] == ["rack-1"]
     assert api.get(f"{HYPERVISORS}?hypervisor_hostname_pattern=moon").status_code == 404
     assert api.get(f"{HYPERVISORS}/detail?hypervisor_hostname_pattern=moon").status_code == 404
     assert api.get(f"{HYPERVISORS}?hypervisor_hostname_pattern=a%20b").status_code == 400
@@ -177,8 +177,8 @@ def test_search_and_servers_up_to_2_52(people: People, host: Host, cloud: Cloud,
     server = launch(api, cloud, name="web")
     cloud.add_host("h2")
     old, new = at(people, "2.52"), at(people, "2.53")
-    [found] = old.get(f"{HYPERVISORS}/h1/search").json()["hypervisors"]
-    assert found.keys() == BRIEF
+    [hypervisors] = old.get(f"{HYPERVISORS}/h1/search").json()["hypervisors"]
+    assert hypervisors.keys() == BRIEF
     first, second = old.get(f"{HYPERVISORS}/h/servers").json()["hypervisors"]
     assert first["servers"] == [{"name": "web", "uuid": server}]
     assert second.keys() == BRIEF
@@ -203,9 +203,9 @@ def test_ids_are_those_of_the_version(people: People, host: Host) -> None:
 
 def test_uptime_up_to_2_87(people: People, host: Host) -> None:
     api = at(people, "2.87")
-    found = api.get(f"{HYPERVISORS}/{host.id}/uptime").json()["hypervisor"]
-    assert found.keys() == BRIEF | {"uptime"}
-    assert found["uptime"] == UPTIME
+    hypervisor = api.get(f"{HYPERVISORS}/{host.id}/uptime").json()["hypervisor"]
+    assert hypervisor.keys() == BRIEF | {"uptime"}
+    assert hypervisor["uptime"] == UPTIME
     assert at(people, "2.88").get(f"{HYPERVISORS}/{host.id}/uptime").status_code == 404
     assert shown(at(people, "2.88"), host.id)["uptime"] == UPTIME
     Host.objects.update(forced_down=True)
@@ -216,14 +216,19 @@ def test_statistics_sum_up_what_is_enabled_up_to_2_87(people: People, host: Host
     cloud.add_host("h2")
     cloud.add_host("h3")
     Host.objects.filter(name="h3").update(enabled=False)
-    found = at(people, "2.87").get(f"{HYPERVISORS}/statistics").json()["hypervisor_statistics"]
-    assert found.keys() == RESOURCES | {"count"}
-    assert (found["count"], found["vcpus"], found["memory_mb"], found["local_gb"]) == (2, 16, 16384, 200)
+    hypervisor_statistics = at(people, "2.87").get(f"{HYPERVISORS}/statistics").json()["hypervisor_statistics"]
+    assert hypervisor_statistics.keys() == RESOURCES | {"count"}
+    assert (
+        hypervisor_statistics["count"],
+        hypervisor_statistics["vcpus"],
+        hypervisor_statistics["memory_mb"],
+        hypervisor_statistics["local_gb"],
+    ) == (2, 16, 16384, 200)
     assert at(people, "2.88").get(f"{HYPERVISORS}/statistics").status_code == 404
     Host.objects.update(enabled=False)
     nothing = at(people, "2.1").get(f"{HYPERVISORS}/statistics").json()["hypervisor_statistics"]
     assert set(nothing.values()) == {0}
-    assert nothing.keys() == found.keys()
+    assert nothing.keys() == hypervisor_statistics.keys()
 
 
 @pytest.mark.parametrize("tail", ["", "/detail"])

@@ -63,7 +63,7 @@ def test_a_volume_attached_since_the_copy_is_its_servers_again(
     row = Attachment.objects.get()
     assert (str(row.instance_id), row.exclusive, row.connector) == (server, True, {})
     assert BlockDevice.objects.get().device_name == "/dev/vdb"
-    assert any(server in found.sentence for found in look("newer_volumes"))
+    assert any(server in finding.sentence for finding in look("newer_volumes"))
     listed = api.get(f"{V21}/servers/{server}/os-volume_attachments").json()["volumeAttachments"]
     assert [each["volumeId"] for each in listed] == [str(volume.id)]
     cloud.run()

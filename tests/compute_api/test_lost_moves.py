@@ -77,7 +77,7 @@ class Guest:
         assert (volume.status, str(volume.pool_id)) == ("in-use", self.target)
         stored = {name for pool in self.cloud.agents["h1"].pools.values() for name in pool.volumes}
         assert stored == {str(volume.data_id)}
-        assert [str(found) for found in drift.find()] == []
+        assert [str(difference) for difference in drift.find()] == []
         pools = StoragePool.objects.all()
         assert {each.id: each.allocated_gb for each in pools} == placement.sums([each.id for each in pools])
         assert "socket" in row.connection, "a guest that is made again opens it"
@@ -113,7 +113,7 @@ def test_a_move_that_no_record_knows_is_the_volumes(guest: Guest, *, reported: b
     restored.after_restore()
     guest.says(str(guest.volume.id), new_of(swap))
     guest.check(new_of(swap))
-    assert any(new_of(swap) in found.sentence for found in look("newer_volumes"))
+    assert any(new_of(swap) in finding.sentence for finding in look("newer_volumes"))
 
 
 @pytest.mark.slow
@@ -172,9 +172,9 @@ def test_data_without_its_key_is_named_and_left_alone(guest: Guest, monkeypatch:
     restored.after_restore()
     guest.says(str(guest.volume.id), new_of(swap))
     assert Volume.objects.count() == 1
-    (found,) = look("newer_volumes")
-    assert new_of(swap) in found.sentence
-    assert "The key" in found.sentence
+    (finding,) = look("newer_volumes")
+    assert new_of(swap) in finding.sentence
+    assert "The key" in finding.sentence
 
 
 @pytest.mark.slow

@@ -42,9 +42,9 @@ def operator_api(people: People) -> Api:
 def server(api: Api, cloud: Cloud) -> str:
     """A server on one of two hosts, which cannot receive running guests."""
     cloud.add_host("h2")
-    found = launch(api, cloud)
+    result = launch(api, cloud)
     Host.objects.update(traits=[])
-    return found
+    return result
 
 
 def act(api: Api, ident: str, name: str, body: Any, version: str = "2.96") -> Any:
@@ -193,8 +193,8 @@ def migration(api: Api, cloud: Cloud, server: str) -> Migration:
 def listed(api: Api, query: str = "", version: str = "2.96") -> list[dict[str, Any]]:
     answer = api.get(f"{V21}/os-migrations{query}", **at(version))
     assert answer.status_code == 200, answer.content
-    found: list[dict[str, Any]] = answer.json()["migrations"]
-    return found
+    result: list[dict[str, Any]] = answer.json()["migrations"]
+    return result
 
 
 def test_a_resize_is_listed(operator_api: Api, people: People, cloud: Cloud, migration: Migration, server: str) -> None:

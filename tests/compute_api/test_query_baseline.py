@@ -145,7 +145,7 @@ def paths(ids: dict[str, str]) -> Iterator[str]:
     yield from QUERIES
 
 
-def asked(api: Api, path: str, version: str, ids: dict[str, str]) -> int:
+def status_of(api: Api, path: str, version: str, ids: dict[str, str]) -> int:
     """Ask for a path with these ids; return the status."""
     filled = re.sub(r"<(\w+)>", lambda name: ids[name[1]], path)
     status: int = api.get(filled, OpenStack_API_Version=f"compute {version}").status_code
@@ -154,12 +154,12 @@ def asked(api: Api, path: str, version: str, ids: dict[str, str]) -> int:
 
 def counted(api: Api, world: World, answering: list[tuple[str, str]]) -> dict[str, int]:
     """Return queries by microversion and address."""
-    found = {}
+    result = {}
     for path, version in answering:
         with CaptureQueriesContext(connection) as queries:
-            assert asked(api, path, version, world.ids) == 200
-        found[f"{version:<5} {path}"] = len(queries)
-    return found
+            assert status_of(api, path, version, world.ids) == 200
+        result[f"{version:<5} {path}"] = len(queries)
+    return result
 
 
 @pytest.mark.slow
@@ -170,7 +170,7 @@ def test_lists_cost_what_the_baseline_says(people: People) -> None:
         (path, version)
         for path in paths(world.ids)
         for version in VERSIONS
-        if asked(api, path, version, world.ids) == 200
+        if status_of(api, path, version, world.ids) == 200
     ]
     one = counted(api, world, answering)
     world.grow(SIZES[1])

@@ -47,14 +47,14 @@ def test_wrong_actions_are_400(api: Api, cloud: Cloud, body: object, server: str
 @pytest.fixture
 def answering_host(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """A host that answers every call at once with a console log."""
-    asked: list[object] = []
+    requests: list[object] = []
 
     def call(host_id: object, body: object, timeout: float) -> ConsoleOutput:
-        asked.append(body)
+        requests.append(body)
         return ConsoleOutput(text="one\r\n\x1b[1mtwo\té\n")
 
     monkeypatch.setattr(calls, "call", call)
-    return asked
+    return requests
 
 
 def test_who_asks_too_much_of_a_host_is_told_when_to_come_again(

@@ -204,8 +204,8 @@ def test_several_servers_share_a_reservation(api: Api, cloud: Cloud) -> None:
     answer = api.post(f"{V21}/servers", server_body(cloud, min_count=3, return_reservation_id=True))
     assert answer.status_code == 202
     reservation = answer.json()["reservation_id"]
-    found = api.get(f"{V21}/servers/detail?reservation_id={reservation}").json()["servers"]
-    assert sorted(server["name"] for server in found) == ["web-1", "web-2", "web-3"]
+    servers = api.get(f"{V21}/servers/detail?reservation_id={reservation}").json()["servers"]
+    assert sorted(server["name"] for server in servers) == ["web-1", "web-2", "web-3"]
 
 
 @pytest.mark.slow
@@ -290,8 +290,8 @@ def test_a_reader_sees_and_cannot_touch(api: Api, cloud: Cloud, people: People, 
 def test_all_tenants_is_for_operators(api: Api, cloud: Cloud, people: People) -> None:
     ident = launch(api, cloud)
     assert api.get(f"{V21}/servers?all_tenants=1").status_code == 403
-    found = Api(people.operator).get(f"{V21}/servers?all_tenants=1").json()["servers"]
-    assert [server["id"] for server in found] == [ident]
+    servers = Api(people.operator).get(f"{V21}/servers?all_tenants=1").json()["servers"]
+    assert [server["id"] for server in servers] == [ident]
     assert Api(people.operator).get(f"{V21}/servers").json()["servers"] == []
 
 

@@ -28,7 +28,7 @@ from tests.support.tables import each_row
 pytestmark = pytest.mark.django_db
 
 
-def asked(api: Api, cloud: Cloud, version: str = "2.96", hints: Any = None, **changes: Any) -> Any:
+def response_of(api: Api, cloud: Cloud, version: str = "2.96", hints: Any = None, **changes: Any) -> Any:
     if tuple(map(int, version.split("."))) >= (2, 37):
         changes.setdefault("networks", "auto")
     body = server_body(cloud, **changes) | ({"os:scheduler_hints": hints} if hints is not None else {})
@@ -36,7 +36,7 @@ def asked(api: Api, cloud: Cloud, version: str = "2.96", hints: Any = None, **ch
 
 
 def accepted(api: Api, cloud: Cloud, version: str = "2.96", **changes: Any) -> Instance:
-    answer = asked(api, cloud, version, **changes)
+    answer = response_of(api, cloud, version, **changes)
     assert answer.status_code == 202, answer.content
     return Instance.objects.get(id=answer.json()["server"]["id"])
 
@@ -72,7 +72,7 @@ FIELDS: dict[str, tuple[int, dict[str, Any]]] = {
 def test_fields_are_taken_from_their_microversion(cloud: Cloud, people: People, case: str) -> None:
     since, changes = FIELDS[case]
     admin = Api(people.operator)
-    message = refusal(asked(admin, cloud, f"2.{since - 1}", **changes))
+    message = refusal(response_of(admin, cloud, f"2.{since - 1}", **changes))
     assert next(iter(changes)) in message
     accepted(admin, cloud, f"2.{since}", **changes)
 
@@ -84,7 +84,7 @@ def test_fields_are_taken_from_their_microversion(cloud: Cloud, people: People, 
 def test_interfaces_have_tags_in_some_microversions(api: Api, cloud: Cloud, version: str, taken: bool) -> None:
     interfaces = [{"uuid": str(cloud.network.id), "tag": "dmz"}]
     if not taken:
-        assert "tag" in refusal(asked(api, cloud, version, networks=interfaces))
+        assert "tag" in refusal(response_of(api, cloud, version, networks=interfaces))
         return
     instance = accepted(api, cloud, version, networks=interfaces)
     assert [port.tag for port in spec_of(instance).ports] == ["dmz"]
@@ -92,7 +92,7 @@ def test_interfaces_have_tags_in_some_microversions(api: Api, cloud: Cloud, vers
 
 def test_personality_is_written_into_the_guest_until_2_56(api: Api, cloud: Cloud) -> None:
     file = {"path": "/etc/motd", "contents": base64.b64encode(b"hello").decode()}
-    assert "personality" in refusal(asked(api, cloud, "2.57", personality=[file]))
+    assert "personality" in refusal(response_of(api, cloud, "2.57", personality=[file]))
     instance = accepted(api, cloud, "2.56", personality=[file])
     [written] = spec_of(instance).injected_files
     assert (written.path, base64.b64decode(written.contents)) == ("/etc/motd", b"hello")
@@ -109,7 +109,7 @@ def test_personality_is_written_into_the_guest_until_2_56(api: Api, cloud: Cloud
 def test_personality_is_limited_by_the_quota(
     api: Api, cloud: Cloud, files: list[dict[str, str]], resource: str
 ) -> None:
-    answer = asked(api, cloud, "2.1", personality=files)
+    answer = response_of(api, cloud, "2.1", personality=files)
     assert answer.status_code == 403
     assert resource in answer.json()["forbidden"]["message"]
     assert Instance.objects.count() == 0
@@ -120,11 +120,11 @@ def test_personality_is_limited_by_the_quota(
     [{"path": "/a"}, {"path": "/a", "contents": "!!"}, {"path": "", "contents": ""}, {"path": "/a\nb", "contents": ""}],
 )
 def test_wrong_personality_is_400(api: Api, cloud: Cloud, file: dict[str, str]) -> None:
-    refusal(asked(api, cloud, "2.1", personality=[file]))
+    refusal(response_of(api, cloud, "2.1", personality=[file]))
 
 
 def test_a_password_is_said_once_and_reaches_the_host(api: Api, cloud: Cloud) -> None:
-    answer = asked(api, cloud, "2.1", adminPass="s3cret phrase")
+    answer = response_of(api, cloud, "2.1", adminPass="s3cret phrase")
     assert answer.json()["server"]["adminPass"] == "s3cret phrase"
     instance = Instance.objects.get(id=answer.json()["server"]["id"])
     assert instance.admin_password
@@ -137,18 +137,18 @@ def test_a_password_is_said_once_and_reaches_the_host(api: Api, cloud: Cloud) ->
 
 
 def test_a_password_is_made_where_the_operator_wants_it(api: Api, cloud: Cloud, settings: Settings) -> None:
-    made = [asked(api, cloud, "2.1").json()["server"]["adminPass"] for _ in range(2)]
+    made = [response_of(api, cloud, "2.1").json()["server"]["adminPass"] for _ in range(2)]
     assert made[0] != made[1]
     assert all(len(password) == 12 for password in made)
     settings.ENABLE_INSTANCE_PASSWORD = False
-    answer = asked(api, cloud, "2.1")
+    answer = response_of(api, cloud, "2.1")
     assert "adminPass" not in answer.json()["server"]
     assert spec_of(Instance.objects.get(id=answer.json()["server"]["id"])).admin_password is None
 
 
 def test_addresses_and_partitions_are_kept(api: Api, cloud: Cloud) -> None:
     fields = {"accessIPv4": "192.0.2.9", "accessIPv6": "2001:db8::9", "OS-DCF:diskConfig": "AUTO"}
-    answer = asked(api, cloud, "2.1", **fields)
+    answer = response_of(api, cloud, "2.1", **fields)
     assert answer.json()["server"]["OS-DCF:diskConfig"] == "AUTO"
     shown = api.get(f"{V21}/servers/{answer.json()['server']['id']}").json()["server"]
     assert {name: shown[name] for name in fields} == fields
@@ -157,7 +157,7 @@ def test_addresses_and_partitions_are_kept(api: Api, cloud: Cloud) -> None:
 @pytest.mark.slow
 def test_an_address_is_kept_shown_and_found_in_its_usual_form(api: Api, cloud: Cloud, people: People) -> None:
     usual, forms = "2001:db8::9", ("2001:DB8:0:0::9", "2001:0db8::0009")
-    answer = asked(api, cloud, "2.1", accessIPv6=forms[0])
+    answer = response_of(api, cloud, "2.1", accessIPv6=forms[0])
     path = f"{V21}/servers/{answer.json()['server']['id']}"
     assert api.get(path).json()["server"]["accessIPv6"] == usual
     assert api.put(path, {"server": {"accessIPv6": forms[1]}}).json()["server"]["accessIPv6"] == usual
@@ -169,8 +169,8 @@ def test_an_address_is_kept_shown_and_found_in_its_usual_form(api: Api, cloud: C
     FixedIP.objects.create(port=port, subnet=subnet, address=usual, number=9)
     for form in forms:
         for query in (f"ip6={form}", f"access_ip_v6={form}&all_tenants=1"):
-            found = Api(people.operator if "access" in query else people.alice).get(f"{V21}/servers?{query}")
-            assert len(found.json()["servers"]) == 1, query
+            row = Api(people.operator if "access" in query else people.alice).get(f"{V21}/servers?{query}")
+            assert len(row.json()["servers"]) == 1, query
     cloud.run()
     assert api.post(f"{path}/action", {"removeFixedIp": {"address": forms[0]}}).status_code == 202
 
@@ -180,16 +180,16 @@ def test_tags_are_kept_for_filters_too(api: Api, cloud: Cloud) -> None:
     assert instance.tags == ["b", "a"]
     assert sorted(InstanceTag.objects.filter(instance=instance).values_list("tag", flat=True)) == ["a", "b"]
     for tags in (["a/b"], ["a,b"], [""], ["x" * 61], [str(number) for number in range(51)], "ab"):
-        assert asked(api, cloud, tags=tags).status_code == 400
+        assert response_of(api, cloud, tags=tags).status_code == 400
 
 
 def test_a_host_name_may_be_chosen(api: Api, cloud: Cloud) -> None:
     assert accepted(api, cloud, hostname="Db").hostname == "Db", "only what is made of a display name is lowercased"
-    several = asked(api, cloud, hostname="db.example.org", min_count=2, return_reservation_id=True)
-    found = Instance.objects.filter(reservation_id=several.json()["reservation_id"]).values_list("hostname", flat=True)
-    assert sorted(found) == ["db-1.example.org", "db-2.example.org"]
+    several = response_of(api, cloud, hostname="db.example.org", min_count=2, return_reservation_id=True)
+    rows = Instance.objects.filter(reservation_id=several.json()["reservation_id"]).values_list("hostname", flat=True)
+    assert sorted(rows) == ["db-1.example.org", "db-2.example.org"]
     for wrong in ("-db", "db_1", "x" * 64, ".", "a..b", ""):
-        assert asked(api, cloud, hostname=wrong).status_code == 400
+        assert response_of(api, cloud, hostname=wrong).status_code == 400
 
 
 @pytest.mark.parametrize("external", [False, True])
@@ -213,7 +213,7 @@ def test_certificates_are_kept_and_nothing_is_checked(api: Api, cloud: Cloud) ->
     assert shown["trusted_image_certificates"] == ["one", "two"]
     assert accepted(api, cloud, trusted_image_certificates=None).trusted_certificates is None
     for wrong in ([], ["a", "a"], "a", [""], [str(number) for number in range(51)]):
-        assert asked(api, cloud, trusted_image_certificates=wrong).status_code == 400
+        assert response_of(api, cloud, trusted_image_certificates=wrong).status_code == 400
 
 
 # ----- where ----------------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_an_operator_may_ask_for_a_host(cloud: Cloud, people: People, field: str
     assert host.name == "h2"
     assert (
         "mars could not be found"
-        in asked(Api(people.operator), cloud, **{field: "mars"}).json()["badRequest"]["message"]
+        in response_of(Api(people.operator), cloud, **{field: "mars"}).json()["badRequest"]["message"]
     )
 
 
@@ -256,7 +256,7 @@ def test_an_operator_may_ask_for_a_host(cloud: Cloud, people: People, field: str
     ],
 )
 def test_others_may_not(api: Api, cloud: Cloud, changes: dict[str, str], rule: str) -> None:
-    answer = asked(api, cloud, **changes)
+    answer = response_of(api, cloud, **changes)
     assert answer.status_code == 403
     assert answer.json()["forbidden"]["message"] == f"Policy doesn't allow {rule} to be performed."
     assert rule in policy.RULES
@@ -265,12 +265,12 @@ def test_others_may_not(api: Api, cloud: Cloud, changes: dict[str, str], rule: s
 
 def test_a_place_must_be_there_and_be_named_once(cloud: Cloud, people: People) -> None:
     admin = Api(people.operator)
-    assert "mars" in refusal(asked(admin, cloud, availability_zone="nova:mars"))
-    assert "availability zone" in refusal(asked(admin, cloud, availability_zone="mars:h1"))
-    assert "parse" in refusal(asked(admin, cloud, availability_zone="nova:h1:h1:h1"))
-    assert "twice" in refusal(asked(admin, cloud, availability_zone="nova:h1", host="h1"))
+    assert "mars" in refusal(response_of(admin, cloud, availability_zone="nova:mars"))
+    assert "availability zone" in refusal(response_of(admin, cloud, availability_zone="mars:h1"))
+    assert "parse" in refusal(response_of(admin, cloud, availability_zone="nova:h1:h1:h1"))
+    assert "twice" in refusal(response_of(admin, cloud, availability_zone="nova:h1", host="h1"))
     Host.objects.update(hypervisor_hostname="node1.example")
-    assert "mars" in refusal(asked(admin, cloud, availability_zone="nova:h1:mars"))
+    assert "mars" in refusal(response_of(admin, cloud, availability_zone="nova:h1:mars"))
 
 
 @pytest.mark.parametrize("key", ["os:scheduler_hints", "OS-SCH-HNT:scheduler_hints"])
@@ -297,7 +297,7 @@ def test_a_group_is_joined_by_either_name_of_the_hints(api: Api, cloud: Cloud, p
     ],
 )
 def test_wrong_hints_are_400(api: Api, cloud: Cloud, hints: Any) -> None:
-    refusal(asked(api, cloud, "2.1", hints=hints))
+    refusal(response_of(api, cloud, "2.1", hints=hints))
 
 
 # ----- disks ----------------------------------------------------------------------------------------------------------
@@ -343,7 +343,7 @@ def test_empty_disks_are_what_the_flavor_allows(api: Api, cloud: Cloud) -> None:
     ],
 )
 def test_disks_there_cannot_be(api: Api, cloud: Cloud, devices: list[dict[str, Any]], sentence: str) -> None:
-    message = refusal(asked(api, cloud, "2.1", block_device_mapping_v2=[image_disk(cloud), *devices]))
+    message = refusal(response_of(api, cloud, "2.1", block_device_mapping_v2=[image_disk(cloud), *devices]))
     assert message.startswith("Block Device Mapping is Invalid: ")
     assert sentence in message
 
@@ -351,16 +351,16 @@ def test_disks_there_cannot_be(api: Api, cloud: Cloud, devices: list[dict[str, A
 def test_the_boot_disk_is_one(api: Api, cloud: Cloud) -> None:
     boot = image_disk(cloud)
     for devices in ([boot, boot], [image_disk(cloud, destination_type="volume")], [image_disk(cloud, boot_index=1)]):
-        refusal(asked(api, cloud, "2.1", block_device_mapping_v2=devices))
+        refusal(response_of(api, cloud, "2.1", block_device_mapping_v2=devices))
     other = image_disk(cloud, uuid=str(uuid.uuid4()))
-    assert "different images" in refusal(asked(api, cloud, "2.1", block_device_mapping_v2=[other]))
+    assert "different images" in refusal(response_of(api, cloud, "2.1", block_device_mapping_v2=[other]))
     old = [{"virtual_name": "swap"}]
-    both = asked(api, cloud, "2.1", block_device_mapping=old, block_device_mapping_v2=[boot])
+    both = response_of(api, cloud, "2.1", block_device_mapping=old, block_device_mapping_v2=[boot])
     assert refusal(both).startswith("Using different block_device_mapping syntaxes")
     for kind in ("volume", "snapshot"):
-        wanted = str(uuid.uuid4())
-        refused = asked(api, cloud, "2.1", block_device_mapping=[{f"{kind}_id": wanted}])
-        assert f"failed to get {kind} {wanted}." in refusal(refused)
+        requested = str(uuid.uuid4())
+        refused = response_of(api, cloud, "2.1", block_device_mapping=[{f"{kind}_id": requested}])
+        assert f"failed to get {kind} {requested}." in refusal(refused)
 
 
 @pytest.mark.parametrize(("field", "since", "value"), [("tag", 42, "t"), ("volume_type", 67, "fast")])
@@ -368,27 +368,29 @@ def test_devices_have_fields_from_their_microversion(
     api: Api, cloud: Cloud, field: str, since: int, value: str
 ) -> None:
     devices = [image_disk(cloud, **{field: value})]
-    assert "Additional properties" in refusal(asked(api, cloud, f"2.{since - 1}", block_device_mapping_v2=devices))
-    later = asked(api, cloud, f"2.{since}", block_device_mapping_v2=devices)
+    assert "Additional properties" in refusal(
+        response_of(api, cloud, f"2.{since - 1}", block_device_mapping_v2=devices)
+    )
+    later = response_of(api, cloud, f"2.{since}", block_device_mapping_v2=devices)
     assert later.status_code == 202 or "destination_type=local" in refusal(later)
 
 
 def test_a_port_brings_its_address(api: Api, cloud: Cloud) -> None:
     interface = {"port": str(uuid.uuid4()), "fixed_ip": "10.20.0.9"}
-    assert "cannot be specified together" in refusal(asked(api, cloud, "2.1", networks=[interface]))
+    assert "cannot be specified together" in refusal(response_of(api, cloud, "2.1", networks=[interface]))
 
 
-@pytest.mark.parametrize(("version", "wanted"), [("2.36", 400), ("2.37", 202)])
-def test_networks_are_words_from_2_37(api: Api, cloud: Cloud, version: str, wanted: int) -> None:
+@pytest.mark.parametrize(("version", "requested"), [("2.36", 400), ("2.37", 202)])
+def test_networks_are_words_from_2_37(api: Api, cloud: Cloud, version: str, requested: int) -> None:
     for word in ("auto", "none"):
         body = server_body(cloud, networks=word)
-        assert api.post(f"{V21}/servers", body, OpenStack_API_Version=f"compute {version}").status_code == wanted
+        assert api.post(f"{V21}/servers", body, OpenStack_API_Version=f"compute {version}").status_code == requested
 
 
 def test_the_image_must_be_usable(api: Api, cloud: Cloud) -> None:
     cloud.image.status = "deactivated"
     cloud.image.save(update_fields=["status"])
-    assert "mage" in refusal(asked(api, cloud, "2.1"))
+    assert "mage" in refusal(response_of(api, cloud, "2.1"))
 
 
 def test_what_the_kernel_was_is_kept(api: Api, cloud: Cloud, people: People) -> None:

@@ -359,14 +359,14 @@ def test_no_value_makes_a_500(people: People, alice_api: Api, admin: Api, name: 
 
 def in_order(api: Api, query: str, version: str = "2.96") -> list[str]:
     """The names over all pages of one server each."""
-    path, found = f"{V21}/servers?limit=1&{query}", []
+    path, result = f"{V21}/servers?limit=1&{query}", []
     for _ in range(10):
         answer = api.get(path, **at(version))
         assert answer.status_code == 200, answer.content
         body = answer.json()
-        found += [server["name"] for server in body["servers"]]
+        result += [server["name"] for server in body["servers"]]
         if "servers_links" not in body:
-            return found
+            return result
         following = body["servers_links"][0]["href"]
         path = following[following.index("/compute") :]
     raise AssertionError("the pages do not end")

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.django_db
 
 
 def test_addresses_by_network(api: Api, cloud: Cloud, server: str) -> None:
-    found = api.get(f"{V21}/servers/{server}/ips").json()["addresses"]
-    assert list(found) == ["net"]
-    [address] = found["net"]
+    addresses = api.get(f"{V21}/servers/{server}/ips").json()["addresses"]
+    assert list(addresses) == ["net"]
+    [address] = addresses["net"]
     assert address.keys() == {"version", "addr"}
     assert api.get(f"{V21}/servers/{server}/ips/net").json() == {"net": [address]}
     missing = api.get(f"{V21}/servers/{server}/ips/other")

@@ -83,8 +83,8 @@ def expected(minor: int, *, operator: bool) -> set[str]:
 def shown(api: Api, ident: object, minor: int = 96) -> dict[str, Any]:
     answer = api.get(f"{V21}/servers/{ident}", OpenStack_API_Version=f"compute 2.{minor}")
     assert answer.status_code == 200, answer.content
-    found: dict[str, Any] = answer.json()["server"]
-    return found
+    result: dict[str, Any] = answer.json()["server"]
+    return result
 
 
 BOUNDARIES = sorted(
@@ -147,9 +147,9 @@ def test_what_operators_see(people: People) -> None:
         reservation_id="r-1",
         image_properties={"kernel_id": "k", "ramdisk_id": "r"},
     )
-    found = shown(Api(people.operator), server.id)
+    body = shown(Api(people.operator), server.id)
     prefix = "OS-EXT-SRV-ATTR:"
-    assert {name.removeprefix(prefix): value for name, value in found.items() if name.startswith(prefix)} == {
+    assert {name.removeprefix(prefix): value for name, value in body.items() if name.startswith(prefix)} == {
         "host": "h1",
         "hypervisor_hostname": "node1",
         "instance_name": f"instance-{server.id.hex[:8]}",
@@ -198,8 +198,8 @@ def test_status_and_progress(
     people: People, vm_state: str, task_state: str | None, status: str, progress: int | None
 ) -> None:
     server = put_server(people.alice, vm_state=vm_state, task_state=task_state)
-    found = shown(Api(people.alice), server.id)
-    assert (found["status"], found.get("progress")) == (status, progress)
+    body = shown(Api(people.alice), server.id)
+    assert (body["status"], body.get("progress")) == (status, progress)
 
 
 def test_a_fault_is_shown_in_error_only(people: People) -> None:
@@ -217,10 +217,10 @@ def test_a_fault_is_shown_in_error_only(people: People) -> None:
 def test_moments_are_written_as_the_reference_writes_them(people: People) -> None:
     moment = EPOCH + timedelta(microseconds=1234)
     server = put_server(people.alice, launched_at=moment)
-    found = shown(Api(people.alice), server.id)
-    assert found["created"] == found["updated"] == "2026-01-01T00:00:00Z"
-    assert found["OS-SRV-USG:launched_at"] == "2026-01-01T00:00:00.001234"
-    assert found["OS-SRV-USG:terminated_at"] is None
+    body = shown(Api(people.alice), server.id)
+    assert body["created"] == body["updated"] == "2026-01-01T00:00:00Z"
+    assert body["OS-SRV-USG:launched_at"] == "2026-01-01T00:00:00.001234"
+    assert body["OS-SRV-USG:terminated_at"] is None
 
 
 def test_groups_zones_and_images(people: People) -> None:
@@ -229,9 +229,9 @@ def test_groups_zones_and_images(people: People) -> None:
     )
     api = Api(people.alice)
     server = put_server(people.alice, server_group=group, availability_zone="north")
-    found = shown(api, server.id)
-    assert found["server_groups"] == [str(group.id)]
-    assert found["pinned_availability_zone"] == found["OS-EXT-AZ:availability_zone"] == "north"
+    body = shown(api, server.id)
+    assert body["server_groups"] == [str(group.id)]
+    assert body["pinned_availability_zone"] == body["OS-EXT-AZ:availability_zone"] == "north"
     bare = shown(api, put_server(people.alice, image_id=None).id)
     assert (bare["image"], bare["server_groups"], bare["pinned_availability_zone"]) == ("", [], None)
 
@@ -240,8 +240,8 @@ def test_a_deleted_server_is_shown_to_nobody_but_listed_to_operators(people: Peo
     server = put_server(people.operator, vm_state="deleted", terminated_at=EPOCH)
     api = Api(people.operator)
     assert api.get(f"{V21}/servers/{server.id}").status_code == 404
-    [found] = api.get(f"{V21}/servers/detail?deleted=1").json()["servers"]
-    assert (found["status"], found["OS-SRV-USG:terminated_at"]) == ("DELETED", "2026-01-01T00:00:00.000000")
+    [servers] = api.get(f"{V21}/servers/detail?deleted=1").json()["servers"]
+    assert (servers["status"], servers["OS-SRV-USG:terminated_at"]) == ("DELETED", "2026-01-01T00:00:00.000000")
 
 
 def test_a_page_that_is_full_links_to_the_next(people: People) -> None:

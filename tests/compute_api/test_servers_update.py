@@ -245,10 +245,10 @@ def test_a_tag_it_has_undoes_nobodys_change(people: People, server: Instance, mo
 
     def overtaken(*asked: Any) -> Instance:
         """Somebody else adds a tag once the server has been read."""
-        found = read(*asked)
+        result = read(*asked)
         monkeypatch.setattr(selectors, "instance_for", read)
         add_tag(people.alice.context, server.id, "b")
-        return found
+        return result
 
     monkeypatch.setattr(selectors, "instance_for", overtaken)
     assert add_tag(people.alice.context, server.id, "a") is False

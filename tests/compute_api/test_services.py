@@ -33,8 +33,8 @@ def at(people: People, version: str) -> Api:
 
 def listed(api: Api, **query: str) -> list[dict[str, Any]]:
     words = "&".join(f"{name}={value}" for name, value in query.items())
-    found: list[dict[str, Any]] = api.get(f"{SERVICES}?{words}").json()["services"]
-    return found
+    result: list[dict[str, Any]] = api.get(f"{SERVICES}?{words}").json()["services"]
+    return result
 
 
 FIELDS = {"id", "binary", "host", "zone", "status", "state", "updated_at", "disabled_reason"}

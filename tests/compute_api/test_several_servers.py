@@ -28,8 +28,8 @@ def create(api: Api, cloud: Cloud, **changes: Any) -> Any:
 
 
 def made_by(api: Api, reservation: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = api.get(f"{SERVERS}/detail?reservation_id={reservation}").json()["servers"]
-    return found
+    result: list[dict[str, Any]] = api.get(f"{SERVERS}/detail?reservation_id={reservation}").json()["servers"]
+    return result
 
 
 @pytest.mark.parametrize(

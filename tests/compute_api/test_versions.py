@@ -113,9 +113,9 @@ def test_unknown_microversions(people: People, service: str, wrong: str, status:
     assert fault["code"] == status
 
 
-@each_row("asked", ["", "compute 2.96", "compute 2.9999", "compute nonsense"])
-def test_v2_has_no_microversions(api: Api, cloud: Cloud, asked: str) -> None:
-    answer = api.get(f"{V20}/flavors/1", OpenStack_API_Version=asked)
+@each_row("requested", ["", "compute 2.96", "compute 2.9999", "compute nonsense"])
+def test_v2_has_no_microversions(api: Api, cloud: Cloud, requested: str) -> None:
+    answer = api.get(f"{V20}/flavors/1", OpenStack_API_Version=requested)
     assert answer.status_code == 200
     assert "OpenStack-API-Version" not in answer.headers
     assert "X-OpenStack-Nova-API-Version" not in answer.headers

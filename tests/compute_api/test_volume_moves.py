@@ -84,7 +84,7 @@ class Move:
             assert (str(device.attachment_id), device.swap_attachment_id) == (str(Attachment.objects.get().id), None)
         stored = {name for pool in self.agent.pools.values() for name in pool.volumes}
         assert stored == {str(volume.data_id or volume.id)}
-        assert [str(found) for found in drift.find()] == []
+        assert [str(difference) for difference in drift.find()] == []
 
 
 @pytest.fixture
@@ -154,8 +154,8 @@ def test_an_operators_reset_does_not_decide_which_data_the_guest_has(
     long_after()
     move.ends(well=well)
     move.check(moved=well)
-    wanted = said.get("status", "in-use")
-    assert status(move.volume) == ("error" if wanted == "error" else "in-use")
+    requested = said.get("status", "in-use")
+    assert status(move.volume) == ("error" if requested == "error" else "in-use")
 
 
 @pytest.mark.parametrize("well", [True, False])
@@ -228,7 +228,7 @@ def test_a_user_may_delete_a_volume_that_is_undecided(lost: Move) -> None:
     lost.cloud.run()
     assert not Volume.objects.exists()
     assert [name for pool in lost.agent.pools.values() for name in pool.volumes] == []
-    assert [str(found) for found in drift.find()] == []
+    assert [str(difference) for difference in drift.find()] == []
 
 
 def test_an_operator_decides_for_a_host_that_is_dead_and_waits_for_no_deadline(move: Move) -> None:

@@ -55,8 +55,8 @@ def pool(cloud: Cloud) -> ScriptedPool:
 
 
 def attach(api: Api, server: str, volume: Volume | str, **more: Any) -> Any:
-    wanted = volume if isinstance(volume, str) else str(volume.id)
-    body = {"volumeAttachment": {"volumeId": wanted, **more}}
+    requested = volume if isinstance(volume, str) else str(volume.id)
+    body = {"volumeAttachment": {"volumeId": requested, **more}}
     return api.post(f"{V21}/servers/{server}/os-volume_attachments", body)
 
 
@@ -404,14 +404,14 @@ def commands_of(cloud: Cloud, kind: type) -> list[Command]:
     agent = cloud.agents["h1"]
     for _ in range(10):
         drain()
-        found = []
+        values = []
         for command in agent.take():
             if isinstance(command.body, kind):
-                found.append(command)
+                values.append(command)
             else:
                 agent.carry_out(command)
-        if found:
-            return found
+        if values:
+            return values
     raise AssertionError(f"There is no {kind}")
 
 

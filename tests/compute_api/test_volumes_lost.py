@@ -205,13 +205,13 @@ def test_what_an_operator_takes_while_it_is_attached_is_taken_from_the_guest(
 
 def sent_commands(cloud: Cloud) -> list[Command]:
     """Return the commands that the host gets until nothing follows from them any more; it carries all out."""
-    agent, found = cloud.agents["h1"], list[Command]()
+    agent, result = cloud.agents["h1"], list[Command]()
     while commands := agent.take():
-        found += commands
+        result += commands
         for command in commands:
             agent.carry_out(command)
         drain()
-    return found
+    return result
 
 
 @pytest.mark.parametrize("well", [True, False])

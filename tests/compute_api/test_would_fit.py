@@ -23,8 +23,8 @@ PATH = f"{V21}/novella-would-fit"
 def ask(api: Api, **fields: Any) -> dict[str, Any]:
     answer = api.post(PATH, {"would_fit": fields})
     assert answer.status_code == 200, answer.content
-    found: dict[str, Any] = answer.json()["would_fit"]
-    return found
+    result: dict[str, Any] = answer.json()["would_fit"]
+    return result
 
 
 def refused(api: Api, **fields: Any) -> str:

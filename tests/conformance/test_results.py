@@ -62,13 +62,13 @@ def test_a_class_that_is_not_set_up_speaks_for_its_tests() -> None:
         Result(f"tearDownClass ({API})", Verdict.FAILED, 0.0, "Conflict"),
         Result(f"tearDownClass ({other})", Verdict.PASSED),
     ]
-    asked = [
+    requested = [
         f"{API}.test_a[id-1,smoke]",
         f"{other}.test_b[id-2]",
         "tempest.api.image.test_x.Broken.test_c[id-3]",
         f"{API}.test_lost",
     ]
-    found = results.complete(asked, rows)
+    found = results.complete(requested, rows)
     assert [(each.verdict, each.detail) for each in found] == [
         (Verdict.PASSED, ""),
         (Verdict.SKIPPED, "not enabled"),

@@ -75,13 +75,13 @@ class Play:
 
     def steps(self) -> list[Callable[[], object]]:
         """Return what can happen now."""
-        found: list[Callable[[], object]] = [drain, lambda: self.work(self.target), lambda: self.work(self.source)]
-        found += [self.deliver] * 2 if any(self.late.values()) else []
-        found += [self.abort] if not self.aborted and self.chance.random() < 0.2 else []
-        found += [self.complete] if self.chance.random() < 0.1 else []
+        result: list[Callable[[], object]] = [drain, lambda: self.work(self.target), lambda: self.work(self.source)]
+        result += [self.deliver] * 2 if any(self.late.values()) else []
+        result += [self.abort] if not self.aborted and self.chance.random() < 0.2 else []
+        result += [self.complete] if self.chance.random() < 0.1 else []
         if self.copying and self.send is not None and self.receive is not None:
-            found += [self.progress, self.arrive, self.lose, self.lose_after_arrival]
-        return found
+            result += [self.progress, self.arrive, self.lose, self.lose_after_arrival]
+        return result
 
     def work(self, agent: ScriptedAgent) -> None:
         """Let a host take its commands."""

@@ -174,7 +174,7 @@ def test_a_guest_that_is_missing_is_found_stopped(cloud: Cloud, alice: RequestCo
     agent.hello()
     assert state_of(instance) == ("stopped", None)
     assert cloud.fresh(instance).power_state == PowerState.NOSTATE
-    assert [found.check for found in findings({"guests"})] == ["guests"]
+    assert [finding.check for finding in findings({"guests"})] == ["guests"]
     delete(alice, instance.id)
     cloud.run()
 
@@ -242,14 +242,14 @@ def test_a_host_gets_an_image_only_while_it_builds_from_it(cloud: Cloud, alice: 
     hosts = {agent.host.id for agent in cloud.agents.values()}
 
     def holders() -> set[uuid.UUID]:
-        found = set()
+        result = set()
         for host_id in hosts:
             try:
                 assert image_transfers.image_to_get(host_id, instance.id, cloud.image.id).id == cloud.image.id
-                found.add(host_id)
+                result.add(host_id)
             except NotFoundError:
                 pass
-        return found
+        return result
 
     assert holders() == set()
     drain()

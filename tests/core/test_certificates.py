@@ -29,8 +29,8 @@ KEY = ec.generate_private_key(ec.SECP256R1())
 
 def request_by(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, name: str = "x") -> str:
     names = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    asked = x509.SubjectAlternativeName([x509.DNSName(f"{name}.host.novella")])
-    builder = x509.CertificateSigningRequestBuilder().subject_name(names).add_extension(asked, critical=False)
+    requested = x509.SubjectAlternativeName([x509.DNSName(f"{name}.host.novella")])
+    builder = x509.CertificateSigningRequestBuilder().subject_name(names).add_extension(requested, critical=False)
     return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
 
 

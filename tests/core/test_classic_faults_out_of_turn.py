@@ -102,9 +102,9 @@ def _queued(cloud: Cloud, instance: Instance) -> None:
 
 @point("between claim and hand-off")
 def _claimed(cloud: Cloud, instance: Instance) -> None:
-    found = waiting_build(instance.id, 1)
-    assert found is not None
-    assert claim.find_place(found) is not None
+    build = waiting_build(instance.id, 1)
+    assert build is not None
+    assert claim.find_place(build) is not None
 
 
 @point("handed over, not taken")

@@ -36,8 +36,8 @@ def test_what_a_decision_says(cloud: Cloud, alice: RequestContext) -> None:
     cloud.run()
     [row] = decisions(server)
     assert (row.action, row.attempt, row.host_name, row.driver) == ("create", 1, "ohm", "filter")
-    asked = {"vcpus": 1, "memory_mb": 1024, "disk_gb": 2, "flavor": "m1.small", "availability_zone": "nova"}
-    assert row.asked == asked
+    requested = {"vcpus": 1, "memory_mb": 1024, "disk_gb": 2, "flavor": "m1.small", "availability_zone": "nova"}
+    assert row.asked == requested
     by_name = {result["name"]: result for result in row.filters}
     memory = by_name["RamFilter"]
     assert (memory["before"], memory["after"]) == (3, 2)
@@ -182,8 +182,8 @@ def test_the_driver_is_named(cloud: Cloud, alice: RequestContext, settings: Sett
 def test_capabilities_of_the_flavor_are_asked_of_the_host(
     cloud: Cloud, alice: RequestContext, operator: RequestContext
 ) -> None:
-    wanted = {"capabilities:cpu_info:vendor": "AMD", "colour": "red", "hypervisor_type": "fake"}
-    create_flavor(operator, FlavorRequest("m1.amd", 1, 512, 2, flavorid="3", extra_specs=wanted))
+    requested = {"capabilities:cpu_info:vendor": "AMD", "colour": "red", "hypervisor_type": "fake"}
+    create_flavor(operator, FlavorRequest("m1.amd", 1, 512, 2, flavorid="3", extra_specs=requested))
     kelvin = cloud.add_host("kelvin").host
     first = cloud.launch(alice, flavor_ref="3")
     cloud.run()

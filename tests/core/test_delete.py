@@ -140,9 +140,9 @@ def test_between_claim_and_hand_off_it_is_gone_at_once(cloud: Cloud, alice: Requ
     """A worker that claimed and died left the launch ``networking``; the job that comes again finds nothing to do."""
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
-    found = waiting_build(instance.id, 1)
-    assert found is not None
-    assert claim.find_place(found) is not None
+    build = waiting_build(instance.id, 1)
+    assert build is not None
+    assert claim.find_place(build) is not None
     assert state_of(instance) == ("building", "networking")
     delete(alice, instance.id)
     assert state_of(instance) == ("deleted", None)

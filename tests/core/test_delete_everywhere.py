@@ -58,9 +58,9 @@ def everywhere(cloud: Cloud, caller: RequestContext, pairs: list[Pair]) -> dict[
     orders = {order.subject_id: order for order in agent.take()}
     for pair, server in servers.items():
         if pair in claimed:
-            found = waiting_build(server.id, 1)
-            assert found is not None
-            assert claim.find_place(found) is not None
+            build = waiting_build(server.id, 1)
+            assert build is not None
+            assert claim.find_place(build) is not None
         if pair not in {*unplaced, *claimed, (VmState.BUILDING, TaskState.SPAWNING)}:
             agent.carry_out(orders[str(server.id)])
         _put(agent, server, pair)

@@ -133,21 +133,21 @@ def fault_of(server: Instance) -> str:
     return InstanceFault.objects.get(instance_id=server.id).message
 
 
-def becomes(caller: RequestContext, cloud: Cloud, asked: Mapping[str, str], field: str) -> str:
+def becomes(caller: RequestContext, cloud: Cloud, requested: Mapping[str, str], field: str) -> str:
     """Return what becomes of a launch; a refusal, or the lack of a host, names one of the properties."""
     request = WouldFit(flavor_ref=cloud.small.flavorid, image_id=str(cloud.image.id), count=1)
-    words = [f"{name}={value}" for name, value in asked.items()]
+    words = [f"{name}={value}" for name, value in requested.items()]
     try:
         fit = would_fit(caller, request)
     except InvalidInputError as error:
         refusal = error
     else:
-        found = next((each for each in fit.decision.filters if each.after < each.before), None)
-        if found is None or found.name != "HostNeedsFilter":  # no room for one more
+        row = next((each for each in fit.decision.filters if each.after < each.before), None)
+        if row is None or row.name != "HostNeedsFilter":  # no room for one more
             return GIVEN
-        assert any(each in found.reason for each in words), found.reason
-        assert found.after or found.reason in fit.sentence
-        return THERE if found.after else NOWHERE
+        assert any(each in row.reason for each in words), row.reason
+        assert row.after or row.reason in fit.sentence
+        return THERE if row.after else NOWHERE
     assert any(each in refusal.message for each in words), refusal.message
     refused(lambda: launch(caller, cloud.request()), field, refusal.message)
     return WRONG
@@ -172,7 +172,7 @@ def test_what_an_image_demands(hosts: Cloud, alice: RequestContext, expected: st
 
 
 def test_an_image_and_a_size_must_not_contradict(hosts: Cloud, alice: RequestContext) -> None:
-    asked = WouldFit(flavor_ref=hosts.small.flavorid, image_id=str(hosts.image.id), count=1)
+    request = WouldFit(flavor_ref=hosts.small.flavorid, image_id=str(hosts.image.id), count=1)
     for specs, properties in (
         ({"hw:mem_encryption": "no"}, {"hw_mem_encryption": "yes", "hw_firmware_type": "uefi"}),
         ({"hw:cpu_policy": "shared"}, {"hw_cpu_policy": "dedicated"}),
@@ -186,7 +186,7 @@ def test_an_image_and_a_size_must_not_contradict(hosts: Cloud, alice: RequestCon
         Flavor.objects.filter(pk=hosts.small.pk).update(extra_specs=specs)
         demand(hosts.image, **properties)
         name, value = next(iter(properties.items()))
-        refused(lambda: would_fit(alice, asked), "imageRef", f"{name}={value}")
+        refused(lambda: would_fit(alice, request), "imageRef", f"{name}={value}")
 
 
 def test_a_launch_without_a_valid_host_says_what_hosts_lack(hosts: Cloud, alice: RequestContext) -> None:
@@ -396,13 +396,13 @@ def test_a_network_that_guests_cannot_be_on_is_refused_for_its_reason(
     bare = network.create_network(alice.project_id, "bare", admin_state_up=not down)
     if down:
         network.create_subnet(bare, "10.77.0.0/24")
-    wanted = NetworkRequest(network_id=str(bare.id))
+    request = NetworkRequest(network_id=str(bare.id))
     with pytest.raises(InvalidInputError, match=word) as caught:
-        launch(alice, cloud.request(networks=(wanted,)))
+        launch(alice, cloud.request(networks=(request,)))
     assert caught.value.field == "networks"
     cloud.add_host("h1").serve()
     server = cloud.running(alice)
     with pytest.raises(InvalidInputError, match=word):
-        attach_interface(alice, server.id, wanted)
+        attach_interface(alice, server.id, request)
     with pytest.raises(InvalidInputError, match="could not be found"):
-        launch(charlie, cloud.request(networks=(wanted,)))
+        launch(charlie, cloud.request(networks=(request,)))

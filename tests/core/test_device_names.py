@@ -25,10 +25,10 @@ def test_disks_are_named_by_the_bus_that_the_image_asks_for() -> None:
         hardware = device_names.hardware_of(properties, FLAVOR)
         taken = device_names.of_flavor(FLAVOR, [], hardware, local_root=True)
         assert taken == names
-        wanted = [{}, {"disk_bus": "scsi"}, {"device_type": "cdrom"}]
+        requested = [{}, {"disk_bus": "scsi"}, {"device_type": "cdrom"}]
         devices = [
             BlockDevice(position=number, source_type="volume", destination_type="volume", **more)
-            for number, more in enumerate(wanted)
+            for number, more in enumerate(requested)
         ]
         device_names.choose(devices, taken, hardware)
         assert [(each.device_name, each.disk_bus) for each in devices] == volumes

@@ -79,6 +79,6 @@ def test_with_other_settings_it_is_looked_at_in_full(known: Instance, settings: 
     Host.objects.update(clock_difference=2.0)
     assert list(examined.examined(["clocks"])) == []
     settings.CLOCK_DIFFERENCE_LIMIT = 1.0
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         assert [each.check for each in examined.examined(["clocks"])] == ["clocks"]
-    assert len(asked) == 1
+    assert len(queries) == 1

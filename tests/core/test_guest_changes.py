@@ -144,8 +144,8 @@ def test_the_host_is_told_what_the_port_s_owner_has_set(cloud: Cloud, alice: Req
 
 
 def address_of(instance: Instance) -> PortAddress:
-    (found,) = addresses_of([instance.id])[instance.id]
-    return found
+    (result,) = addresses_of([instance.id])[instance.id]
+    return result
 
 
 def test_when_a_guest_took_its_address_is_kept_until_it_gives_it_back(cloud: Cloud, instance: Instance) -> None:

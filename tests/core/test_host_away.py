@@ -57,23 +57,23 @@ def everything() -> list[list[dict[str, Any]]]:
 
 
 @pytest.mark.slow
-@one_in(3, "asked", ASKED)
-def test_it_is_refused_and_changes_nothing(cloud: Cloud, alice: RequestContext, settings: Any, asked: str) -> None:
+@one_in(3, "requested", ASKED)
+def test_it_is_refused_and_changes_nothing(cloud: Cloud, alice: RequestContext, settings: Any, requested: str) -> None:
     settings.SHELVED_OFFLOAD_TIME = -1
     host = cloud.add_host("kelvin", memory_mb=16384)
     Image.objects.update(properties={"hw_qemu_guest_agent": "yes"})
     server = cloud.launch(alice)
     cloud.run()
-    for step in way_to(host_actions[asked]):
+    for step in way_to(host_actions[requested]):
         begin(step, context("alice"), cloud, server)
         cloud.run()
     away(cloud)
     known = everything()
     with pytest.raises(UnavailableError, match="does not answer"):
-        begin(asked, context("alice"), cloud, server)
+        begin(requested, context("alice"), cloud, server)
     assert everything() == known
     host.hello()
-    begin(asked, context("alice"), cloud, server)
+    begin(requested, context("alice"), cloud, server)
     cloud.run()
     delete(context("alice"), server.id, force=True)
     cloud.run()

@@ -233,10 +233,10 @@ def test_an_image_without_data_is_refused(cloud: Cloud, alice: RequestContext, n
 
 
 @pytest.mark.parametrize(
-    ("resource", "limit", "used", "asked"), [("instances", 1, 1, 1), ("cores", 1, 1, 1), ("ram", 1500, 1024, 1024)]
+    ("resource", "limit", "used", "requested"), [("instances", 1, 1, 1), ("cores", 1, 1, 1), ("ram", 1500, 1024, 1024)]
 )
 def test_over_quota_leaves_nothing_behind(
-    cloud: Cloud, alice: RequestContext, resource: str, limit: int, used: int, asked: int
+    cloud: Cloud, alice: RequestContext, resource: str, limit: int, used: int, requested: int
 ) -> None:
     set_limit(alice.project_id, resource, limit)
     cloud.launch(alice)
@@ -244,7 +244,7 @@ def test_over_quota_leaves_nothing_behind(
     with pytest.raises(OverQuotaError) as caught:
         cloud.launch(context("alice"))
     error = caught.value
-    assert (error.resource, error.limit, error.used, error.requested) == (resource, limit, used, asked)
+    assert (error.resource, error.limit, error.used, error.requested) == (resource, limit, used, requested)
     assert counts() == before
 
 
@@ -306,19 +306,19 @@ def test_a_fixed_address_and_a_port_are_used(cloud: Cloud, alice: RequestContext
     port = network.create_port(
         alice.project_id or uuid.uuid4(), cloud.network, fixed_ips=[{"ip_address": "10.20.0.99"}]
     )
-    asked = (
+    requested = (
         NetworkRequest(network_id=str(cloud.network.id), fixed_ip="10.20.0.77"),
         NetworkRequest(port_id=str(port.id)),
     )
-    instance = cloud.launch(alice, networks=asked)
+    instance = cloud.launch(alice, networks=requested)
     cloud.run()
     assert cloud.fresh(instance).vm_state == "active"
     port.refresh_from_db()
     assert port.device_id == instance.id
     with pytest.raises(NovellaError, match="in use"):
-        cloud.launch(context("alice"), networks=asked[:1])
+        cloud.launch(context("alice"), networks=requested[:1])
     with pytest.raises(NovellaError, match="in use"):
-        cloud.launch(context("alice"), networks=asked[1:])
+        cloud.launch(context("alice"), networks=requested[1:])
     delete(context("alice"), instance.id)
     cloud.run()
     port.refresh_from_db()

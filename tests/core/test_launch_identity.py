@@ -34,9 +34,9 @@ def test_without_a_key_every_launch_is_a_new_one(people: People, cloud: Cloud) -
 
 
 def test_a_repeated_launch_returns_the_servers_of_the_first(people: People, cloud: Cloud) -> None:
-    wanted = cloud.request(idempotency_key="a", min_count=2, max_count=2)
-    first = launch(people.alice.context, wanted)
+    request = cloud.request(idempotency_key="a", min_count=2, max_count=2)
+    first = launch(people.alice.context, request)
     assert [each.id for each in of(people.alice, cloud, "a").launched_before()] == [each.id for each in first]
-    assert [each.id for each in launch(people.alice.context, wanted)] == [each.id for each in first]
+    assert [each.id for each in launch(people.alice.context, request)] == [each.id for each in first]
     assert Instance.objects.count() == 2
     assert of(people.charlie, cloud, "a").launched_before() == []

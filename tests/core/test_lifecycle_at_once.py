@@ -73,8 +73,8 @@ class Crowd:
         caller = context("alice")
 
         def port(server: Any) -> str:
-            found = Port.objects.filter(device_id=server).order_by("?").first()
-            return str(found.id) if found else image
+            row = Port.objects.filter(device_id=server).order_by("?").first()
+            return str(row.id) if row else image
 
         return chance.choice(
             [

@@ -52,13 +52,13 @@ MIGRATING, AT_REST = ("active", "migrating"), ("active", None)
 
 @pytest.fixture
 def hosts(cloud: Cloud) -> dict[str, ScriptedAgent]:
-    found = {name: cloud.add_host(name) for name in ("one", "two")}
-    for number, agent in enumerate(found.values(), 1):
+    result = {name: cloud.add_host(name) for name in ("one", "two")}
+    for number, agent in enumerate(result.values(), 1):
         Host.objects.filter(id=agent.host.id).update(
             host_ip=f"192.0.2.{number}", traits=[RECEIVER_TRAIT], contract_version=agent.host.contract_version
         )
         agent.host.host_ip = f"192.0.2.{number}"
-    return found
+    return result
 
 
 @pytest.fixture
@@ -431,9 +431,9 @@ def test_the_source_is_asked_to_abort_and_to_complete(two: Two) -> None:
         abort_live_migration(operator(), two.server.id, number())
         force_live_migration(operator(), two.server.id, number())
     key = str(two.server.id)
-    asked = [each.args[:2] for each in call.call_args_list]
+    requested = [each.args[:2] for each in call.call_args_list]
     source = two.source.host.id
-    assert asked == [
+    assert requested == [
         (source, ControlMigrationCall(instance_id=key, action="abort")),
         (source, ControlMigrationCall(instance_id=key, action="complete")),
     ]

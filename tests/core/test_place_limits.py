@@ -121,11 +121,11 @@ def test_the_claim_takes_what_the_rows_say_and_no_more(db: None, room: int, rati
     )
     [state] = host_states()
     for column, limit in (("memory_mb", state.memory_mb_limit), ("disk_gb", state.disk_gb_limit)):
-        asked = Room(1, amount if column == "memory_mb" else 0, amount if column == "disk_gb" else 0)
+        requested = Room(1, amount if column == "memory_mb" else 0, amount if column == "disk_gb" else 0)
         for left, fits in ((amount, limit >= amount), (amount - 1, False)):
             held = max(limit - left, 0)
             Host.objects.filter(id=host.id).update(**{"vcpus_allocated": 0, f"{column}_allocated": held})
-            assert claim_room(asked, host.id) == (fits and limit - held >= amount), (column, limit, left)
+            assert claim_room(requested, host.id) == (fits and limit - held >= amount), (column, limit, left)
         Host.objects.filter(id=host.id).update(memory_mb_allocated=0, disk_gb_allocated=0)
 
 
@@ -314,8 +314,8 @@ def test_what_the_facts_say(cloud: Cloud, operator: RequestContext, alice: Reque
     server = cloud.launch(alice)
     cloud.run()
     Instance.objects.filter(id=server.id).update(host=ohm, task_state="networking")
-    wanted = ("io_ops", "with_image", "aggregate_metadata", "cpu_info", "traits")
-    states = {state.name: state for state in host_states(wanted, image_id=cloud.image.id)}
+    requested = ("io_ops", "with_image", "aggregate_metadata", "cpu_info", "traits")
+    states = {state.name: state for state in host_states(requested, image_id=cloud.image.id)}
     assert {name: state.io_ops for name, state in states.items()} == {"kelvin": 0, "ohm": 1}
     assert {name: state.has_image for name, state in states.items()} == {"kelvin": False, "ohm": True}
     assert states["kelvin"].aggregate_metadata == {"ssd": {"true"}, "rack": {"1"}}

@@ -58,14 +58,14 @@ def test_it_finds_what_the_plain_query_finds_with_other_values_each_time(cloud: 
     cloud.run()
     for instance in made:
         (found,) = BY_ID(key=instance.id)
-        wanted = Instance.objects.select_related("host").get(id=instance.id)
-        assert plain(found) == plain(wanted)
-        assert found.host == wanted.host
+        requested = Instance.objects.select_related("host").get(id=instance.id)
+        assert plain(found) == plain(requested)
+        assert found.host == requested.host
         with CaptureQueriesContext(connection) as queries:
             assert found.host is not None
             assert found.host.name == "kelvin"
         assert len(queries) == 0
-        assert NAMES(project_id=instance.project_id, name=instance.name) == [(wanted.id, wanted.created_at)]
+        assert NAMES(project_id=instance.project_id, name=instance.name) == [(requested.id, requested.created_at)]
         (port,) = WITH_ADDRESSES(device_id=instance.id)
         assert [str(address) for address in port.fixed_ips.all()] == [
             str(address) for address in guest_ports().get(device_id=instance.id).fixed_ips.all()
@@ -147,10 +147,10 @@ def test_an_update_changes_the_rows_that_are_meant_and_says_how_many(cloud: Clou
 
 def test_many_ids_are_one_parameter(cloud: Cloud, alice: RequestContext) -> None:
     made = {cloud.launch(alice, name=name).id for name in ("one", "two", "three")}
-    asked = [*list(made)[:2], uuid.uuid4()]
-    assert set(Instance.objects.filter(Among("id", asked)).values_list("id", flat=True)) == made & set(asked)
+    requested = [*list(made)[:2], uuid.uuid4()]
+    assert set(Instance.objects.filter(Among("id", requested)).values_list("id", flat=True)) == made & set(requested)
     prepared = Prepared(lambda ids: Instance.objects.filter(Among("id", ids)).values_list("id"), ids=Ids())
-    assert {key for (key,) in prepared(ids=asked)} == made & set(asked)
+    assert {key for (key,) in prepared(ids=requested)} == made & set(requested)
     assert prepared(ids=[]) == []
     assert not Instance.objects.filter(Among("id", [])).exists()
 
@@ -194,8 +194,8 @@ def test_a_deletion_returns_what_it_deleted() -> None:
     forget = PreparedDeleteReturning(
         lambda topic: Event.objects.filter(topic=topic).values_list("created_at", "payload"), topic=CharField()
     )
-    wanted = [*Event.objects.filter(topic="topic 1").values_list("created_at", "payload")]
-    assert forget(topic="topic 1") == wanted != []
+    requested = [*Event.objects.filter(topic="topic 1").values_list("created_at", "payload")]
+    assert forget(topic="topic 1") == requested != []
     assert forget(topic="topic 1") == []
     assert set(Event.objects.values_list("topic", flat=True)) >= {"topic 0", "topic 2"}
 

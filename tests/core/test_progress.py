@@ -64,9 +64,9 @@ def pass_time(seconds: float) -> None:
 
 
 def deadline_of(instance: Instance) -> datetime:
-    found = Cloud.fresh(instance).task_deadline
-    assert found is not None
-    return found
+    result = Cloud.fresh(instance).task_deadline
+    assert result is not None
+    return result
 
 
 def test_a_build_whose_bytes_move_is_not_cut_off(cloud: Cloud, alice: RequestContext, agent: ScriptedAgent) -> None:
@@ -299,8 +299,8 @@ def test_a_host_whose_clock_is_minutes_away_is_told_and_works(
         agent.hello(time=time.time() + ahead)
     assert [record.args[0] for record in caplog.records if "clock of host" in record.msg] == ["kelvin"]  # type: ignore[index]
     assert Host.objects.get().clock_difference == pytest.approx(-7200, abs=10)
-    (found,) = findings({"clocks"})
-    assert (found.severity, found.subject) == ("warning", "host kelvin")
+    (finding,) = findings({"clocks"})
+    assert (finding.severity, finding.subject) == ("warning", "host kelvin")
     assert [row.wrong_clock for row in capacity_by_host(timezone.now())] == [1]
     cloud.launch(alice)
     cloud.run()

@@ -62,9 +62,9 @@ def test_a_lost_job_is_cast_again(cloud: Cloud, alice: RequestContext) -> None:
 def test_a_worker_that_died_between_claim_and_hand_off_is_taken_over(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
-    found = waiting_build(instance.id, 1)
-    assert found is not None
-    assert claim.find_place(found) is not None
+    build = waiting_build(instance.id, 1)
+    assert build is not None
+    assert claim.find_place(build) is not None
     OrmQ.objects.all().delete()
     let_deadline_pass(instance)
     reaper.reap()

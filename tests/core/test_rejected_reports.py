@@ -188,11 +188,11 @@ def test_the_doctor_shows_it_and_has_it_tried_again(
     broken = Broken(monkeypatch)
     agent.work()
     RejectedReport.objects.update(given_up_at=timezone.now(), tries=rejected.MOST_TRIES)
-    (found,) = examine(["rejected_reports"], pause=0)
-    assert (found.severity, found.subject) == ("error", "host kelvin")
-    assert str(row.id) in found.sentence
+    (finding,) = examine(["rejected_reports"], pause=0)
+    assert (finding.severity, finding.subject) == ("error", "host kelvin")
+    assert str(row.id) in finding.sentence
     broken.repair()
-    treat([found], repair=True)
+    treat([finding], repair=True)
     reports.try_again()
     assert cloud.fresh(row).vm_state == "stopped"
     assert examine(["rejected_reports"], pause=0) == []

@@ -25,9 +25,9 @@ pytestmark = pytest.mark.django_db
 
 def claimed(instance: Instance) -> None:
     """A worker that dies between the claim of a place and the order to the host."""
-    found = waiting_build(instance.id, Instance.objects.get(id=instance.id).attempt)
-    assert found is not None
-    assert claim.find_place(found) is not None
+    build = waiting_build(instance.id, Instance.objects.get(id=instance.id).attempt)
+    assert build is not None
+    assert claim.find_place(build) is not None
 
 
 def reset(instance: Instance, to: Any) -> None:

@@ -134,5 +134,5 @@ def test_a_server_that_was_built_elsewhere_meanwhile_has_one_guest(
     assert set(other.guests) == {str(row.id)}
     assert cloud.fresh(row).host == other.host
     WorkerBeat.objects.create(name="m:b:1", topics="scheduler", beat_at=timezone.now() + timedelta(hours=1))
-    assert [str(found) for found in examine(pause=0)] == []
+    assert [str(finding) for finding in examine(pause=0)] == []
     assert commands.pending(agent.host.id) == []

@@ -47,10 +47,10 @@ OF_THE_REFERENCE = {
 @functools.cache
 def nearest() -> dict[State, set[State]]:
     """State → those that one move leads to."""
-    found: dict[State, set[State]] = {}
+    result: dict[State, set[State]] = {}
     for (_, source), target in LEGAL.items():
-        found.setdefault(source, set()).add(target)
-    return found
+        result.setdefault(source, set()).add(target)
+    return result
 
 
 @functools.cache

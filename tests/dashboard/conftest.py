@@ -28,8 +28,8 @@ def offered(page: Any, field: str) -> list[str]:
 
 def ticked(page: Any, field: str) -> list[str]:
     """Return what is chosen in a field of a page's form."""
-    found: list[str] = page.context["form"][field].value()
-    return found
+    result: list[str] = page.context["form"][field].value()
+    return result
 
 
 @pytest.fixture(autouse=True)

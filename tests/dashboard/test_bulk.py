@@ -425,12 +425,12 @@ def test_only_visibilities_that_the_caller_may_set_are_offered_and_set(
     path = "/bulk/images/visibility/"
     question = asked(at_alice, path, images)
     assert re.findall('name="visibility" value="([a-z]+)"', question) == ["private", "shared", "community"]
-    for wanted, outcomes in (("secret", ["422"]), ("public", ["refused"] * 2), ("community", ["done"] * 2)):
-        answer = at_alice.post(path, answer_to(question, visibility=wanted, key=str(uuid.uuid4())))
+    for requested, outcomes in (("secret", ["422"]), ("public", ["refused"] * 2), ("community", ["done"] * 2)):
+        answer = at_alice.post(path, answer_to(question, visibility=requested, key=str(uuid.uuid4())))
         if answer.status_code == 303:
             cloud.run()
             assert list(BatchItem.objects.values_list("state", flat=True)) == outcomes
-            assert {each.visibility for each in stored(images)} == {"shared" if "refused" in outcomes else wanted}
+            assert {each.visibility for each in stored(images)} == {"shared" if "refused" in outcomes else requested}
             Batch.objects.all().delete()
         else:
             assert [str(answer.status_code)] == outcomes

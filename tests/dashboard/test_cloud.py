@@ -287,13 +287,13 @@ def test_the_pages_cost_the_same_however_many_hosts_and_guests_there_are(
     failed_launch(well, people)
 
     def costs() -> list[int]:
-        found = []
+        values = []
         for path in (CLOUD, HOSTS, USAGE, f"{HOSTS}{host().id}/"):
             at_operator.get(path)
             with CaptureQueriesContext(connection) as queries:
                 at_operator.get(path)
-            found.append(len(queries))
-        return found
+            values.append(len(queries))
+        return values
 
     before = costs()
     for name in ("host-2", "host-3"):

@@ -69,30 +69,30 @@ def broken(resource: str, given: Mapping[str, str]) -> Iterator[str]:
 
 
 def arguments(text: str) -> dict[str, str]:
-    return {found[1]: found[2] for found in re.finditer(r"(\w+)(!?(?:\*|\{\}|\[[^\]]*\])?)", text)}
+    return {result[1]: result[2] for result in re.finditer(r"(\w+)(!?(?:\*|\{\}|\[[^\]]*\])?)", text)}
 
 
 def problems(text: str) -> list[str]:
     """Return what the provider would not accept."""
-    found = []
+    result = []
     for resource, body in RESOURCE.findall(text):
         known = schema().get(resource)
         if known is None:
-            found.append(f"{resource} does not exist")
+            result.append(f"{resource} does not exist")
             continue
         values = dict(ARGUMENT.findall(BLOCK.sub("", body)))
         plain = [*values]
         blocks = BLOCK.findall(body)
-        found += [f"{resource}.{name}" for name in plain if "[" in known.get(name, "[")]
-        found += [f"{resource} lacks {name}" for name in _required(known) - {*plain, *(name for name, _ in blocks)}]
-        found += broken(resource, values | dict(blocks))
+        result += [f"{resource}.{name}" for name in plain if "[" in known.get(name, "[")]
+        result += [f"{resource} lacks {name}" for name in _required(known) - {*plain, *(name for name, _ in blocks)}]
+        result += broken(resource, values | dict(blocks))
         for name, inner in blocks:
             mark = known.get(name, "")
             own = arguments(mark[mark.find("[") :]) if "[" in mark else {}
             used = set(INNER.findall(inner))
-            found += [f"{resource}.{name}.{each}" for each in used - own.keys()]
-            found += [f"{resource}.{name} lacks {each}" for each in _required(own) - used]
-    return found
+            result += [f"{resource}.{name}.{each}" for each in used - own.keys()]
+            result += [f"{resource}.{name} lacks {each}" for each in _required(own) - used]
+    return result
 
 
 def _required(known: Mapping[str, str]) -> set[str]:

@@ -21,7 +21,7 @@ from tests.support.cast import People, Person, make_user
 from tests.support.clouds import Cloud
 from tests.support.tables import each_row
 
-KEPT = object()
+UNCHANGED = object()
 """The value with which the form was shown."""
 EDITS: Mapping[str, tuple[str, Any, Any]] = {
     "domain_edit": ("description", "theirs", "mine"),
@@ -38,14 +38,14 @@ EDITS: Mapping[str, tuple[str, Any, Any]] = {
     "member_roles": ("roles", ["reader"], ["member", "reader"]),
     "network_edit": ("name", "theirs", "mine"),
     "port_edit": ("name", "theirs", "mine"),
-    "port_groups": ("security_groups", [], KEPT),
+    "port_groups": ("security_groups", [], UNCHANGED),
     "project_edit": ("tags", "theirs", "mine"),
     "project_quotas": ("limit-cores", "11", "12"),
     "quota_defaults": ("limit-cores", "11", "12"),
     "role_edit": ("name", "theirs", "mine"),
     "role_implications": ("roles", ["reader"], ["member"]),
     "router_edit": ("name", "theirs", "mine"),
-    "router_gateway": ("enable_snat", False, KEPT),
+    "router_gateway": ("enable_snat", False, UNCHANGED),
     "security_group_edit": ("name", "theirs", "mine"),
     "settings": ("description", "theirs", "mine"),
     "snapshot_edit": ("name", "theirs", "mine"),
@@ -71,7 +71,7 @@ def shown(answer: Any, **changed: Any) -> dict[str, Any]:
     form = answer.context["form"]
     found = re.search(rf'name="{SHOWN}" value="([^"]*)"', answer.content.decode())
     values = {name: form[name].value() for name in form.fields} | {
-        name.replace("__", "-"): value for name, value in changed.items() if value is not KEPT
+        name.replace("__", "-"): value for name, value in changed.items() if value is not UNCHANGED
     }
     sent = {name: "on" if value is True else value for name, value in values.items() if value not in (None, False)}
     return sent | {SHOWN: html.unescape(found[1]) if found else ""}
@@ -113,7 +113,7 @@ def test_the_later_edit_is_shown_the_earlier_one(
     assert field in form.errors, form.errors
     assert ("You changed this" if name == "settings" else "olga changed this") in text
     again = shown(answer)
-    if second is KEPT:
+    if second is UNCHANGED:
         assert form[field].value() == first or not form[field].value()
     else:
         expected = typed(field, second)[field.replace("-", "__")]

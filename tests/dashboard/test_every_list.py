@@ -62,12 +62,12 @@ AGE = re.compile(r'(?<=data-format="age">)[^<]*')
 pytestmark = pytest.mark.slow
 
 
-def asked(the_list: RecordList[Any], context: RequestContext, **query: str) -> ListQuery:
+def query_of(the_list: RecordList[Any], context: RequestContext, **query: str) -> ListQuery:
     return ListQuery.of(the_list, context, QueryDict(urlencode(query)))
 
 
 def ids(the_list: RecordList[Any], context: RequestContext, **query: str) -> list[Any]:
-    return find.all_ids(context, the_list, asked(the_list, context, **query), 1000)
+    return find.all_ids(context, the_list, query_of(the_list, context, **query), 1000)
 
 
 @pytest.fixture

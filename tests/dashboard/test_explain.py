@@ -31,8 +31,8 @@ def page_of(client: Client, instance: Instance) -> Any:
 
 
 def decisions_on(client: Client, instance: Instance) -> list[Explained]:
-    found: list[Explained] = page_of(client, instance).context["decisions"]
-    return found
+    result: list[Explained] = page_of(client, instance).context["decisions"]
+    return result
 
 
 @pytest.fixture

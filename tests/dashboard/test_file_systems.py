@@ -76,9 +76,9 @@ def test_the_tab_asks_a_guest_that_has_an_agent_and_shows_what_it_reports(
         before = Instance.objects.values(*columns).get(id=server.id)
         Instance.objects.filter(id=server.id).update(**columns)
         assert address not in tab(at_alice, server), columns
-        asked = host.asked
+        requested = host.asked
         assert "of 4 GiB" not in part(at_alice, server), columns
-        assert host.asked == asked, columns
+        assert host.asked == requested, columns
         Instance.objects.filter(id=server.id).update(**before)
 
 

@@ -88,7 +88,7 @@ UPDATE = """() => {
     return `<table><tbody id="${rows.id}" data-live-order="${order}">${part.outerHTML}</tbody></table>`;
 }"""
 """Focuses the first control of a part of the page, and returns the part as a frame of the socket has it."""
-KEPT = "() => document.activeElement === window.focusedHere && focusedHere.isConnected"
+FOCUS_IS_KEPT = "() => document.activeElement === window.focusedHere && focusedHere.isConnected"
 BEGIN = """# Pages of the dashboard
 
 Each page of the dashboard as the gate measures it, in a cloud with one thing of each kind, seen by an operator. For
@@ -214,7 +214,7 @@ def astray(tab: Page, sockets: list[WebSocketRoute]) -> Iterator[str]:
         if part := tab.evaluate(UPDATE):
             sockets[-1].send(json.dumps({"id": 1, "html": part}))
             tab.wait_for_function("() => window.updated", polling=50)
-            if not tab.evaluate(KEPT):
+            if not tab.evaluate(FOCUS_IS_KEPT):
                 yield f"the focus is lost in {part[:200]}"
 
 

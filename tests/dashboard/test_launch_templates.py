@@ -76,8 +76,8 @@ def test_an_instance_is_saved_as_a_template(at_alice: Client, cloud: Cloud, alic
 def test_a_template_of_an_instance_has_its_data_disks_and_lease(at_alice: Client, cloud: Cloud, alice: Person) -> None:
     cloud.agents["host-1"].serve()
     disks = (DataDisk(2, "/srv/db"), DataDisk(1))
-    wanted = plan_of(cloud, disks=disks, delete_disks=True, lease_days=3, on_volume=True, volume_size=5)
-    (server,) = launch_plan(alice.context, wanted, "k").instances
+    requested = plan_of(cloud, disks=disks, delete_disks=True, lease_days=3, on_volume=True, volume_size=5)
+    (server,) = launch_plan(alice.context, requested, "k").instances
     cloud.run()
     saved(at_alice, at_alice.get(f"{PATH}create/", {"server": str(server.id)}), title="Shop")
     plan = templates.plan_in(LaunchTemplate.objects.get().versions.get())
@@ -94,7 +94,7 @@ def test_a_size_of_no_volume_is_not_listed(at_alice: Client, cloud: Cloud) -> No
 def test_a_link_needs_one_field_and_one_click(at_alice: Client, lab: LaunchTemplate) -> None:
     page = at_alice.get(LINK, {"name": "mine"})
     form = page.context["form"]
-    assert [field.name for field in form.asked_fields] == ["name"]
+    assert [field.name for field in form.first_fields] == ["name"]
     assert form["name"].value() == "mine"
     answer = at_alice.post(LINK, {"name": "mine", "idempotency_key": form["idempotency_key"].value()})
     server = Instance.objects.get()

@@ -29,12 +29,12 @@ ISOLATED = re.compile("\N{FIRST STRONG ISOLATE}[^\N{POP DIRECTIONAL ISOLATE}]*\N
 
 def mixed(page: Document) -> set[str]:
     """Return the texts in which a name stands among other words."""
-    found = set()
+    result = set()
     for text, element in page.texts():
         rest = ISOLATED.sub("", text)
         if TURNED in rest and not BY_THEMSELVES & {each.tag for each in element.up()}:
-            found.add(text.strip())
-    return found
+            result.add(text.strip())
+    return result
 
 
 def words(text: str) -> str:

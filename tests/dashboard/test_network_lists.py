@@ -56,11 +56,11 @@ def test_a_network_s_page_needs_no_more_queries_for_more_ports(
 
 
 def test_every_live_page_asks_a_rule(alice: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(live.policy, "allows", lambda context, rule: bool(asked.append(rule)))
+    calls: list[Any] = []
+    monkeypatch.setattr(live.policy, "allows", lambda context, rule: bool(calls.append(rule)))
     for page in (f"{kind}/{alice.project_id}" for kind in RECORDS):
         assert live.render(page, alice.context) == ""
-    assert len(asked) == len(RECORDS)
+    assert len(calls) == len(RECORDS)
 
 
 @pytest.mark.slow

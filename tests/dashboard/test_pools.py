@@ -161,13 +161,13 @@ def test_the_pages_cost_the_same_for_many_pools_hosts_and_volumes(
     fill(pool, people, "one")
 
     def costs() -> list[int]:
-        found = []
+        values = []
         for path in (POOLS, f"{POOLS}{pool.id}/"):
             at_operator.get(path)
             with CaptureQueriesContext(connection) as queries:
                 at_operator.get(path)
-            found.append(len(queries))
-        return found
+            values.append(len(queries))
+        return values
 
     before = costs()
     for name in ("host-2", "host-3"):

@@ -47,8 +47,8 @@ def group(alice: Person, port: Port) -> SecurityGroup:
 
 def reach(client: Client, instance: Instance) -> dict[str, Any]:
     (item,) = client.get(f"/instances/{instance.id}/network/").context["reach"]["ports"]
-    found: dict[str, Any] = item
-    return found
+    result: dict[str, Any] = item
+    return result
 
 
 def lines(client: Client, instance: Instance) -> list[tuple[str, str, str]]:

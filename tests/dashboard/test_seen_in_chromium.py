@@ -58,7 +58,7 @@ MOST_MOVED = 0.1
 
 def of_operators(client: Client) -> dict[str, bytes]:
     """Lists, forms and records of the admin."""
-    found = {"/admin/": client.get("/admin/").content}
+    result = {"/admin/": client.get("/admin/").content}
     for model in django_admin.site._registry:
         name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         first = model._default_manager.first()
@@ -68,8 +68,8 @@ def of_operators(client: Client) -> dict[str, bytes]:
         for path in paths:
             answer = client.get(path)
             if answer.status_code == 200:
-                found[path] = answer.content
-    return found
+                result[path] = answer.content
+    return result
 
 
 def of_the_dashboard(client: Client) -> dict[str, bytes]:
@@ -82,10 +82,10 @@ def of_the_dashboard(client: Client) -> dict[str, bytes]:
 @pytest.fixture(params=[of_the_dashboard, of_operators], ids=["dashboard", "admin"])
 def rendered(request: pytest.FixtureRequest, signed_in: SignedIn, people: People, town: None) -> dict[str, bytes]:
     """Each page of a face by its address, with one thing of each kind, as the operator has them."""
-    found = request.param(signed_in(people.operator))
-    found = {path: content for path, content in found.items() if b"<html" in content}  # the others are parts of pages
-    assert len(found) > 60
-    return found
+    result = request.param(signed_in(people.operator))
+    result = {path: content for path, content in result.items() if b"<html" in content}  # the others are parts of pages
+    assert len(result) > 60
+    return result
 
 
 @pytest.fixture

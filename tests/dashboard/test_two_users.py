@@ -136,7 +136,7 @@ def server(people: People, cloud: Cloud) -> Instance:
     return cloud.running(people.operator.context, name="web")
 
 
-def told(client: Client, address: str) -> list[str]:
+def levels_after(client: Client, address: str) -> list[str]:
     """Confirm a question, and return the levels of the messages that follow."""
     answer = client.post(address)
     assert answer.status_code == 303, answer.content
@@ -151,7 +151,7 @@ def test_of_two_who_confirm_one_action_the_second_is_told_that_it_is_too_late(
     for client in two:
         assert client.get(address, headers=HTMX).status_code == 200
     before = InstanceAction.objects.filter(instance=server).count()
-    assert [told(client, address) for client in two] == [["success"], ["error"]]
+    assert [levels_after(client, address) for client in two] == [["success"], ["error"]]
     assert InstanceAction.objects.filter(instance=server).count() == before + 1
     cloud.run()
     assert state_of(server)[1] is None
@@ -164,7 +164,7 @@ def test_a_server_that_two_users_delete_is_deleted_once(
     rename = reverse("dashboard:instance_rename", args=[server.id])
     for client in two:
         assert client.get(address, headers=HTMX).status_code == 200
-        told(client, address)
+        levels_after(client, address)
     cloud.run()
     assert state_of(server) == ("deleted", None)
     for client in two:

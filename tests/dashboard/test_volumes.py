@@ -250,8 +250,8 @@ def test_a_volume_is_handed_over_with_a_key_that_is_shown_once(
 
 def test_a_volume_changes_its_type(at_alice: Client, agent: ScriptedAgent, volume: Volume) -> None:
     other = VolumeType.objects.create(name="other")
-    wanted = {"volume_type": str(other.id)}
-    assert at_alice.post(f"/volumes/{volume.id}/retype/", wanted).status_code == 303
+    requested = {"volume_type": str(other.id)}
+    assert at_alice.post(f"/volumes/{volume.id}/retype/", requested).status_code == 303
     agent.work()
     volume.refresh_from_db()
     assert (volume.volume_type, volume.status) == (other, "available")

@@ -56,9 +56,9 @@ def sign_in(page: Page, cloud: OneMachine) -> None:
 
 def watch(page: Page) -> list[str]:
     """Return a list that gets the errors of the page's scripts."""
-    found: list[str] = []
-    page.on("pageerror", lambda error: found.append(str(error)))
-    return found
+    values: list[str] = []
+    page.on("pageerror", lambda error: values.append(str(error)))
+    return values
 
 
 def test_back_and_reload_leave_each_dialog(enter: Enter, cloud: OneMachine, server: str) -> None:

@@ -83,8 +83,8 @@ def hold_workers(cloud: OneMachine) -> list[int]:
         hold(group_of(top), signal.SIGCONT)
         return []
 
-    found: list[int] = wait_for("no worker writes", held)
-    return found
+    result: list[int] = wait_for("no worker writes", held)
+    return result
 
 
 def submit_while_nobody_works(cloud: OneMachine, page: Page, others: list[Page]) -> None:

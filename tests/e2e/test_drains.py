@@ -100,8 +100,8 @@ def drained(sdk: Connection, path: str, body: dict[str, Any]) -> dict[str, dict[
     ident = answer.json()["drain"]["id"]
 
     def shown_drain() -> dict[str, Any]:
-        found: dict[str, Any] = sdk.compute.get(f"/novella-drains/{ident}").json()["drain"]
-        return found
+        result: dict[str, Any] = sdk.compute.get(f"/novella-drains/{ident}").json()["drain"]
+        return result
 
     wait_for("the drain has finished", lambda: shown_drain()["finished_at"], PATIENCE)
     return {row["name"]: row for row in shown_drain()["servers"]} | {"": {"id": ident}}
@@ -114,12 +114,12 @@ def where(cloud: OneMachine, server: str) -> list[str]:
 
 def running(cloud: OneMachine, server: str) -> list[int]:
     """The numbers of the hosts with a running guest of a server, once for each guest."""
-    found = []
+    values = []
     for number in HOSTS:
         inside = processes_in([cloud.switch.guests(number), cloud.switch.machine(number)])
         lines = map(command_line, inside)
-        found += [number for line in lines if line.startswith("/usr/bin/qemu-system") and server in line]
-    return found
+        values += [number for line in lines if line.startswith("/usr/bin/qemu-system") and server in line]
+    return values
 
 
 def number_of(host: str) -> int:

@@ -72,19 +72,19 @@ def test_what_is_wrong_takes_the_cursor_to_its_field(cloud: OneMachine, signed_i
     expect(page.locator("#name")).to_have_attribute("aria-invalid", "true")
 
 
-def walk_to(page: Page, wanted: Locator) -> None:
+def walk_to(page: Page, locator: Locator) -> None:
     """Press Tab until the focus is there, and can be seen to be."""
-    expect(wanted).to_be_visible()
+    expect(locator).to_be_visible()
     for _ in range(MOST_STOPS):
         page.keyboard.press("Tab")
-        if wanted.evaluate("each => each === document.activeElement && each.matches(':focus-visible')"):
+        if locator.evaluate("each => each === document.activeElement && each.matches(':focus-visible')"):
             return
-    raise AssertionError(f"Tab does not lead to {wanted}")
+    raise AssertionError(f"Tab does not lead to {locator}")
 
 
-def choose(page: Page, wanted: Locator) -> None:
+def choose(page: Page, locator: Locator) -> None:
     """Walk to a link or a button and press Enter."""
-    walk_to(page, wanted)
+    walk_to(page, locator)
     page.keyboard.press("Enter")
 
 

@@ -146,14 +146,16 @@ def floating_ips(network: Spy, net: Any, public: Any) -> None:
     network.add_ip_to_port(port, floating)
     assert network.get_ip(floating.id).port_id == port.id
     assert network.update_ip(floating, port_id=None).port_id is None
-    wanted = {
+    requested = {
         "internal_port_id": port.id,
         "internal_ip_address": port.fixed_ips[0]["ip_address"],
         "internal_port": 22,
         "protocol": "tcp",
     }
-    made = network.create_port_forwarding(floatingip_id=floating.id, external_port=2222, **wanted)
-    other = network.create_floating_ip_port_forwarding(floating, external_port=2223, **wanted | {"internal_port": 23})
+    made = network.create_port_forwarding(floatingip_id=floating.id, external_port=2222, **requested)
+    other = network.create_floating_ip_port_forwarding(
+        floating, external_port=2223, **requested | {"internal_port": 23}
+    )
     assert network.get_port_forwarding(made.id, floating).external_port == 2222
     assert network.find_port_forwarding(made.id, floating).id == made.id
     assert network.get_floating_ip_port_forwarding(floating, other.id).external_port == 2223
@@ -172,14 +174,14 @@ def floating_ips(network: Spy, net: Any, public: Any) -> None:
 def security_groups(network: Spy) -> None:
     group = network.create_security_group(name="sdk-group")
     group = one(network, "security_group", "security_groups", group, name="sdk-group-2", stateful=False)
-    wanted = {"security_group_id": group.id, "direction": "ingress", "protocol": "tcp"}
-    rule = network.create_security_group_rule(**wanted)
-    bulk = [wanted | {"port_range_min": port, "port_range_max": port} for port in (80, 443)]
+    requested = {"security_group_id": group.id, "direction": "ingress", "protocol": "tcp"}
+    rule = network.create_security_group_rule(**requested)
+    bulk = [requested | {"port_range_min": port, "port_range_max": port} for port in (80, 443)]
     several = list(network.create_security_group_rules(bulk))
     assert network.find_security_group_rule(rule.id).id == network.get_security_group_rule(rule.id).id == rule.id
     listed = network.security_group_rules(security_group_id=group.id, direction="ingress")
     assert {row.id for row in listed} == {rule.id, *(row.id for row in several)}
-    refused(409, lambda: network.create_security_group_rule(**wanted))
+    refused(409, lambda: network.create_security_group_rule(**requested))
     network.delete_security_group_rule(rule, ignore_missing=False)
     assert network.find_security_group_rule(rule.id) is None
     network.delete_security_group(group, ignore_missing=False)

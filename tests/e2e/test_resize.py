@@ -26,9 +26,9 @@ def server(cloud: OneMachine) -> Iterator[str]:
 
 def becomes(cloud: OneMachine, status: str) -> None:
     def look() -> bool:
-        found = cloud.openstack_json("server", "show", NAME)["status"]
-        assert found != "ERROR"
-        return bool(found == status)
+        shown = cloud.openstack_json("server", "show", NAME)["status"]
+        assert shown != "ERROR"
+        return bool(shown == status)
 
     wait_for(status, look, PATIENCE)
 

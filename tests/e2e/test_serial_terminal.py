@@ -50,15 +50,15 @@ def rows(line: Page) -> list[str]:
     return [row.replace("\xa0", " ").rstrip() for row in line.locator(".xterm-rows > div").all_inner_texts()]
 
 
-def heard(line: Page, sent: list[bytes], wanted: re.Pattern[bytes]) -> re.Match[bytes]:
+def heard(line: Page, sent: list[bytes], requested: re.Pattern[bytes]) -> re.Match[bytes]:
     """Wait until the terminal has sent this."""
 
     def look() -> re.Match[bytes] | None:
         line.evaluate("0")  # lets Playwright hand over what was sent
-        return next(filter(None, map(wanted.fullmatch, sent)), None)
+        return next(filter(None, map(requested.fullmatch, sent)), None)
 
-    found: re.Match[bytes] = wait_for(f"{wanted.pattern!r} is sent", look)
-    return found
+    result: re.Match[bytes] = wait_for(f"{requested.pattern!r} is sent", look)
+    return result
 
 
 def size_asked_for(line: Page, sent: list[bytes]) -> tuple[int, int]:

@@ -212,8 +212,8 @@ def test_a_floating_ip_follows_a_rule_and_the_guest_it_is_moved_to(town: Town) -
 def test_single_ports_are_forwarded_to_several_guests(town: Town) -> None:
     net = town.sdk.network
     (group,) = net.security_groups(name="default", project_id=town.sdk.current_project_id)
-    wanted = {"direction": "ingress", "protocol": "tcp", "port_range_min": 8080, "port_range_max": 8080}
-    rule = net.create_security_group_rule(security_group_id=group.id, **wanted)
+    requested = {"direction": "ingress", "protocol": "tcp", "port_range_min": 8080, "port_range_max": 8080}
+    rule = net.create_security_group_rule(security_group_id=group.id, **requested)
     shared = net.create_ip(floating_network_id=town.floating.floating_network_id)
     for number, guest in ((8001, town.first), (8003, town.third)):
         net.create_floating_ip_port_forwarding(
@@ -269,7 +269,7 @@ def test_what_is_measured_of_rules_happens_on_real_hosts(cloud: OneMachine, town
             net.delete_security_group_rule(rule)
 
 
-def asked(guest: Guest, neighbours: dict[str, Guest]) -> dict[str, Any]:
+def answers_of(guest: Guest, neighbours: dict[str, Guest]) -> dict[str, Any]:
     """What a guest gets from its host's services, and what it is told over new connections to its neighbours."""
     leases = [line.split() for line in guest.run(LEASES).splitlines()]
     server = leases[0][2]  # the guest itself may ask another one, that of the interface it had last
@@ -318,7 +318,7 @@ def test_guests_are_served_while_there_is_no_portal(cloud: OneMachine, town: Tow
         with without_portal(cloud):
             for name, guest in pair.items():
                 neighbours = {other: town.guests[other] for other in (*PAIR, "third") if other != name}
-                assert asked(guest, neighbours) == {
+                assert answers_of(guest, neighbours) == {
                     "leases": [["bound", guest.address], ["renew", guest.address]],
                     "id": guest.server,
                     "names": set(PAIR),
@@ -383,8 +383,8 @@ def test_no_packet_or_connection_is_lost_while_agents_and_portal_are_started_aga
     wait_for("all is sent", lambda: town.first.run("cat /tmp/sent", check=False) != "", 30)
     sent = int(town.first.run("cat /tmp/sent"))
     assert sent > 20
-    wanted = [str(number) for number in range(sent)]
-    wait_for("all has come, in order", lambda: town.third.run("cat /tmp/got").split() == wanted, 30)
+    requested = [str(number) for number in range(sent)]
+    wait_for("all has come, in order", lambda: town.third.run("cat /tmp/got").split() == requested, 30)
 
 
 def agent_of(cloud: OneMachine, number: int) -> int:

@@ -206,8 +206,8 @@ def backups(do: Clients) -> None:
     assert "already exists" in do.refused("volume backup restore cmd-backup cmd-restored")
     do("volume backup restore --force cmd-backup cmd-restored -f json")
     do.until("volume", "cmd-restored")
-    wanted = f"volume backup record import {record['backup_service']} {record['backup_url']}"
-    assert "backup" in do.refused(f"{wanted} -f json").lower()
+    requested = f"volume backup record import {record['backup_service']} {record['backup_url']}"
+    assert "backup" in do.refused(f"{requested} -f json").lower()
     do("volume backup delete cmd-backup", "volume delete cmd-restored")
     do.gone("backup", "cmd-backup")
 

@@ -301,17 +301,17 @@ def quotas(volume: Spy, project: str) -> None:
 
 
 def services(volume: Spy) -> None:
-    found = next(row for row in volume.services() if row.binary == "cinder-volume")
+    record = next(row for row in volume.services() if row.binary == "cinder-volume")
     assert volume.find_service("cinder-scheduler", ignore_missing=False).binary == "cinder-scheduler"
-    assert volume.disable_service(found, reason="because").status == "disabled"
-    assert volume.enable_service(found).status == "enabled"
-    volume.freeze_service(found)
-    volume.thaw_service(found)
-    refused(501, lambda: volume.failover_service(found))
+    assert volume.disable_service(record, reason="because").status == "disabled"
+    assert volume.enable_service(record).status == "enabled"
+    volume.freeze_service(record)
+    volume.thaw_service(record)
+    refused(501, lambda: volume.failover_service(record))
     refused(501, lambda: list(volume.get_service_log_levels()))
     refused(501, lambda: volume.set_service_log_levels(level="INFO"))
     refused(405, lambda: volume.cleanup_service_workers(binary=None, host=None, cluster_name=None))  # asks by PUT
-    assert volume.get_capabilities(found.host).volume_backend_name
+    assert volume.get_capabilities(record.host).volume_backend_name
 
 
 def look_around(volume: Spy) -> None:
@@ -331,9 +331,9 @@ def messages(volume: Spy) -> None:
     kind = volume.create_type(name="sdk-nowhere", extra_specs={"volume_backend_name": "nowhere"})
     made = volume.create_volume(name="sdk-nowhere", size=1, volume_type=kind.id)
     assert volume.get_volume(made.id).status == "error"
-    found = next(row for row in volume.messages() if row.resource_uuid == made.id)
-    assert volume.get_message(found.id).id == found.id
-    volume.delete_message(found, ignore_missing=False)
+    record = next(row for row in volume.messages() if row.resource_uuid == made.id)
+    assert volume.get_message(record.id).id == record.id
+    volume.delete_message(record, ignore_missing=False)
     volume.delete_volume(made, ignore_missing=False)
     gone(volume, "volume", made)
     volume.delete_type(kind, ignore_missing=False)

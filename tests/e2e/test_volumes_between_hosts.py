@@ -108,17 +108,17 @@ def place(sdk: Connection, volume: str) -> str:
 def local(sdk: Connection, host: int, kind: str = "local") -> str:
     """Make a volume in the own pool of a host: where it lies elsewhere it is moved there."""
     volume = made(sdk, size=1, volume_type=kind)
-    wanted = f"host-{host}@nbd#local"
-    if place(sdk, volume) != wanted:
-        move(sdk, volume, wanted)
+    requested = f"host-{host}@nbd#local"
+    if place(sdk, volume) != requested:
+        move(sdk, volume, requested)
     return volume
 
 
 def move(sdk: Connection, volume: str, pool: str) -> None:
     """Move a volume, whether a guest has it or not."""
     status = shown(sdk, "volumes", volume)["status"]
-    asked = sdk.block_storage.post(f"/volumes/{volume}/action", json={"os-migrate_volume": {"host": pool}})
-    assert asked.status_code == 202, asked.text
+    response = sdk.block_storage.post(f"/volumes/{volume}/action", json={"os-migrate_volume": {"host": pool}})
+    assert response.status_code == 202, response.text
     wait_for("it is moved", lambda: place(sdk, volume) == pool)
     becomes(sdk, "volumes", volume, status)
     assert shown(sdk, "volumes", volume)["migration_status"] == "success"
@@ -191,8 +191,8 @@ def test_no_write_is_lost_whatever_is_killed_on_either_side(
     wait_for("both hosts are back", lambda: {state for state, _ in hosts_of(cloud).values()} == {"up"})
     connected_again(first)
     writes_on(first)
-    asked = {"os-extend": {"new_size": 2}}
-    assert sdk.block_storage.post(f"/volumes/{volume}/action", json=asked, microversion="3.42").status_code == 202
+    requested = {"os-extend": {"new_size": 2}}
+    assert sdk.block_storage.post(f"/volumes/{volume}/action", json=requested, microversion="3.42").status_code == 202
     wait_for("the disk is larger", lambda: first.run("cat /sys/block/vdb/size").strip() == str(2 << 21))
     becomes(sdk, "volumes", volume, "in-use")
     killed(cloud, 2)
@@ -219,9 +219,9 @@ class Export:
     @classmethod
     def of(cls, cloud: OneMachine, host: int) -> Export:
         daemon = the_daemon(cloud, host)
-        found = re.search(r"--pidfile (\S+)/pid", command_line(daemon))
-        assert found
-        description = json.loads((Path(found[1]) / "daemon.json").read_text())
+        match = re.search(r"--pidfile (\S+)/pid", command_line(daemon))
+        assert match
+        description = json.loads((Path(match[1]) / "daemon.json").read_text())
         return cls(cloud, host, description["exports"][-1]["name"], description["port"])
 
     def read(self, host: int, certificates: Path | None) -> str:
@@ -303,8 +303,8 @@ def test_two_guests_of_two_hosts_have_one_volume(
         killed(cloud, here)
         read = f"echo 3 >/proc/sys/vm/drop_caches; dd if=/dev/vdb bs=64k count=4 skip={at * 1024} 2>/dev/null | sort -u"
         assert other.run(read).split() == [word]
-    asked = {"os-extend": {"new_size": 2}}
-    assert sdk.block_storage.post(f"/volumes/{volume}/action", json=asked, microversion="3.42").status_code == 202
+    requested = {"os-extend": {"new_size": 2}}
+    assert sdk.block_storage.post(f"/volumes/{volume}/action", json=requested, microversion="3.42").status_code == 202
     for each in (first, second):
         wait_for("it is larger", lambda: each.run("cat /sys/block/vdb/size").strip() == str(2 << 21))  # noqa: B023
     becomes(sdk, "volumes", volume, "in-use")
@@ -332,8 +332,8 @@ def test_a_volume_moves_between_hosts_while_its_guest_writes(
         move(sdk, volume, pool)
         writes_on(first)
     assert [len(daemons(cloud, host)) for host in (1, 2)] == [0, 1], "nothing is left of what it was"
-    asked = {"os-migrate_volume": {"host": "host-1@nbd#local"}}
-    assert sdk.block_storage.post(f"/volumes/{volume}/action", json=asked).status_code == 202
+    requested = {"os-migrate_volume": {"host": "host-1@nbd#local"}}
+    assert sdk.block_storage.post(f"/volumes/{volume}/action", json=requested).status_code == 202
     time.sleep(0.3)  # within the move
     for host in (1, 2):
         agent_killed(cloud, host)
@@ -419,8 +419,8 @@ def test_an_evacuated_server_has_its_volume_and_address_on_another_host(
     blocks = end_writing(second)
     admin = {"microversion": "2.94"}
     with dead(cloud, sdk, 2):
-        asked = sdk.compute.post(f"/servers/{second.server}/action", json={"evacuate": {}}, **admin)
-        assert asked.status_code == 200, asked.text
+        response = sdk.compute.post(f"/servers/{second.server}/action", json={"evacuate": {}}, **admin)
+        assert response.status_code == 200, response.text
         wait_for("it runs", lambda: sdk.compute.get_server(second.server).status == "ACTIVE")
         assert sdk.compute.get_server(second.server).compute_host == "host-1"
         connected_again(second)

@@ -88,9 +88,9 @@ def cloud(root_disks: str) -> Iterator[OneMachine]:
 
 @pytest.fixture(scope="module")
 def ceph(cloud: OneMachine) -> CephForTests:
-    found = cloud.ceph  # type: ignore[attr-defined]
-    assert isinstance(found, CephForTests)
-    return found
+    ceph_for_tests = cloud.ceph  # type: ignore[attr-defined]
+    assert isinstance(ceph_for_tests, CephForTests)
+    return ceph_for_tests
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +125,8 @@ def test_a_volume_is_written_through_all_that_happens_to_it_and_read_on_the_othe
     assert first.run("dd if=/dev/vdb bs=1M count=1 2>/dev/null | tr -d '\\0' | wc -c").strip() != "0"
     begin_to_write(first)
     frozen = written(first)
-    wanted = {"snapshot": {"volume_id": volume, "force": True, "name": "while-written"}}
-    snapshot = sdk.block_storage.post("/snapshots", json=wanted).json()["snapshot"]["id"]
+    requested = {"snapshot": {"volume_id": volume, "force": True, "name": "while-written"}}
+    snapshot = sdk.block_storage.post("/snapshots", json=requested).json()["snapshot"]["id"]
     becomes(sdk, "snapshots", snapshot, "available")
     action = f"/volumes/{volume}/action"
     grown = sdk.block_storage.post(action, json={"os-extend": {"new_size": 2}}, microversion="3.42")
@@ -161,8 +161,8 @@ def test_backups_of_what_a_guest_writes_are_a_chain_and_come_back(sdk: Connectio
     backups = []
     for pattern in ("one", "two"):
         first.run(f"yes {pattern} | dd of=/dev/vdb bs=64k count=8 seek={8 * len(backups)} iflag=fullblock conv=fsync")
-        wanted = {"volume_id": volume, "name": pattern, "force": True, "incremental": bool(backups)}
-        answer = sdk.block_storage.post("/backups", json={"backup": wanted})
+        requested = {"volume_id": volume, "name": pattern, "force": True, "incremental": bool(backups)}
+        answer = sdk.block_storage.post("/backups", json={"backup": requested})
         assert answer.status_code == 202, answer.text
         backups.append(becomes(sdk, "backups", answer.json()["backup"]["id"], "available"))
     shown = sdk.block_storage.get(f"/backups/{backups[1]}").json()["backup"]
@@ -189,8 +189,8 @@ def test_an_encrypted_volume_is_plain_to_its_guest_alone(
     cloud: OneMachine, sdk: Connection, ceph: CephForTests, first: Guest
 ) -> None:
     kind = sdk.block_storage.post("/types", json={"volume_type": {"name": "secret"}}).json()["volume_type"]["id"]
-    asked = {"provider": "luks", "cipher": "aes-xts-plain64", "key_size": 256, "control_location": "front-end"}
-    assert sdk.block_storage.post(f"/types/{kind}/encryption", json={"encryption": asked}).ok
+    requested = {"provider": "luks", "cipher": "aes-xts-plain64", "key_size": 256, "control_location": "front-end"}
+    assert sdk.block_storage.post(f"/types/{kind}/encryption", json={"encryption": requested}).ok
     volume = made(sdk, size=1, volume_type="secret")
     attach(sdk, first, volume)
     first.run("yes readable | dd of=/dev/vdb bs=64k count=16 iflag=fullblock conv=fsync")

@@ -40,11 +40,11 @@ def cloud(people: People) -> Cloud:
 def test_disks_of_a_launch_are_shown_as_they_were_asked_for(alice: Any, cloud: Cloud) -> None:
     instance = launched(alice, cloud, BlockDeviceMappings=MAPPINGS)
     cloud.run()
-    found = shown(alice, instance)
-    disks = {each["DeviceName"]: each["Ebs"]["VolumeId"] for each in found["BlockDeviceMappings"]}
+    server = shown(alice, instance)
+    disks = {each["DeviceName"]: each["Ebs"]["VolumeId"] for each in server["BlockDeviceMappings"]}
     assert list(disks) == ["/dev/sda1", "/dev/sdf"]
     image = ids.id_of("ami", cloud.image.id)
-    assert (found["RootDeviceName"], found["RootDeviceType"], found["ImageId"]) == ("/dev/sda1", "ebs", image)
+    assert (server["RootDeviceName"], server["RootDeviceType"], server["ImageId"]) == ("/dev/sda1", "ebs", image)
     volumes = {each["VolumeId"]: each for each in alice.describe_volumes()["Volumes"]}
     root, data = (volumes[each] for each in disks.values())
     assert (root["Size"], root["VolumeType"]) == (3, "gp3")
@@ -73,8 +73,8 @@ def test_types_of_volumes(
     if then:
         changed = alice.modify_volume(VolumeId=volume, **then)["VolumeModification"]
         assert changed["TargetVolumeType"] == shown_type["VolumeType"]
-    (found,) = alice.describe_volumes(VolumeIds=[volume])["Volumes"]
-    assert {name: found[name] for name in shown_type} == shown_type
+    (volumes,) = alice.describe_volumes(VolumeIds=[volume])["Volumes"]
+    assert {name: volumes[name] for name in shown_type} == shown_type
 
 
 def test_speeds_belong_to_amazons_types(alice: Any, cloud: Cloud) -> None:

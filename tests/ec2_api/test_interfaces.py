@@ -369,8 +369,10 @@ def test_interfaces_are_filtered_tagged_and_paged(alice: Any, subnet: str) -> No
         alice.create_network_interface(SubnetId=subnet, Description=f"n{number}")
 
     def descriptions(name: str, value: str) -> list[str]:
-        found = alice.describe_network_interfaces(Filters=[{"Name": name, "Values": [value]}])["NetworkInterfaces"]
-        return [each["Description"] for each in found]
+        network_interfaces = alice.describe_network_interfaces(Filters=[{"Name": name, "Values": [value]}])[
+            "NetworkInterfaces"
+        ]
+        return [each["Description"] for each in network_interfaces]
 
     assert descriptions("description", "n[12]") == []
     assert descriptions("description", "n?") == ["n0", "n1", "n2"]

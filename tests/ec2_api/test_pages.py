@@ -36,13 +36,13 @@ def volumes(people: People, many: int) -> list[Volume]:
 
 def pages(alice: Any, action: str, what: str, key: str, **arguments: Any) -> list[list[Any]]:
     """Follow the tokens to the end; return what each page has."""
-    found: list[list[Any]] = []
+    values: list[list[Any]] = []
     token: dict[str, str] = {}
     while True:
         answer = getattr(alice, action)(**arguments, **token)
-        found.append([each[key] for each in answer[what]])
+        values.append([each[key] for each in answer[what]])
         if not answer.get("NextToken"):
-            return found
+            return values
         token = {"NextToken": answer["NextToken"]}
 
 
@@ -137,8 +137,8 @@ def test_lists_write_nothing(boto: Boto, people: People) -> None:
     written = [each["sql"] for each in context if re.match("INSERT|UPDATE|DELETE", each["sql"])]
     assert written == []
     assert not Ec2Id.objects.exists()
-    found = alice.describe_volumes(VolumeIds=[volume["VolumeId"]])["Volumes"]
-    assert [each["VolumeId"] for each in found] == [volume["VolumeId"]]
+    shown = alice.describe_volumes(VolumeIds=[volume["VolumeId"]])["Volumes"]
+    assert [each["VolumeId"] for each in shown] == [volume["VolumeId"]]
     assert alice.describe_instances(InstanceIds=[instance["InstanceId"]])["Reservations"]
     assert alice.describe_key_pairs(KeyPairIds=[pair["KeyPairId"]])["KeyPairs"][0]["KeyName"] == "k"
 

@@ -75,8 +75,10 @@ def test_instances_are_launched_into_a_group(alice: Any, cloud: Cloud) -> None:
     run(alice, cloud)
     for instance in (by_name, shown(alice, by_name["InstanceId"]), by_id):
         assert (instance["Placement"]["GroupName"], instance["Placement"]["GroupId"]) == ("near", group["GroupId"])
-    found = alice.describe_instances(Filters=[{"Name": "placement-group-name", "Values": ["near"]}])["Reservations"]
-    ids = {instance["InstanceId"] for each in found for instance in each["Instances"]}
+    reservations = alice.describe_instances(Filters=[{"Name": "placement-group-name", "Values": ["near"]}])[
+        "Reservations"
+    ]
+    ids = {instance["InstanceId"] for each in reservations for instance in each["Instances"]}
     assert ids == {by_name["InstanceId"], by_id["InstanceId"]}
     assert refused(alice.delete_placement_group, GroupName="near") == "InvalidPlacementGroup.InUse"
     assert ServerGroup.objects.count() == 1

@@ -63,19 +63,19 @@ def table(alice: Any, vpc: str) -> str:
 
 def table_of(alice: Any, vpc: str) -> Any:
     main = [{"Name": "vpc-id", "Values": [vpc]}, {"Name": "association.main", "Values": ["true"]}]
-    (found,) = alice.describe_route_tables(Filters=main)["RouteTables"]
-    return found
+    (result,) = alice.describe_route_tables(Filters=main)["RouteTables"]
+    return result
 
 
 def routes(alice: Any, table: str) -> dict[str, str]:
     """Range → where it leads to."""
-    (found,) = alice.describe_route_tables(RouteTableIds=[table])["RouteTables"]
+    (route_tables,) = alice.describe_route_tables(RouteTableIds=[table])["RouteTables"]
     targets = ("GatewayId", "NetworkInterfaceId")
     return {
         str(route.get("DestinationCidrBlock") or route["DestinationIpv6CidrBlock"]): next(
             (str(route[name]) for name in targets if name in route), ""
         )
-        for route in found["Routes"]
+        for route in route_tables["Routes"]
     }
 
 

@@ -337,5 +337,7 @@ def test_names_of_groups_are_given_once_in_a_vpc(alice: Any) -> None:
     for place in ({}, *({"VpcId": vpc} for vpc in vpcs)):
         create(**given, **place)
         assert refused(create, **given, **place) == "InvalidGroup.Duplicate"
-    found = alice.describe_security_groups(Filters=[{"Name": "group-name", "Values": ["web"]}])["SecurityGroups"]
-    assert [each["VpcId"] for each in found[1:]] == vpcs
+    security_groups = alice.describe_security_groups(Filters=[{"Name": "group-name", "Values": ["web"]}])[
+        "SecurityGroups"
+    ]
+    assert [each["VpcId"] for each in security_groups[1:]] == vpcs

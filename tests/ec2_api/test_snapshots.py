@@ -42,9 +42,12 @@ def test_a_snapshot_is_taken_waited_for_and_makes_a_volume(
     assert refused(alice.create_volume, AvailabilityZone="nova", SnapshotId=made["SnapshotId"]) == "IncorrectState"
     cloud.run()
     alice.get_waiter("snapshot_completed").wait(SnapshotIds=[made["SnapshotId"]])
-    (found,) = alice.describe_snapshots()["Snapshots"]
-    assert (found["State"], found["Progress"], found["Description"]) == ("completed", "100%", "before")
-    assert (found["OwnerId"], found["Tags"]) == (people.alice.project_id.hex, [{"Key": "Name", "Value": "monday"}])
+    (snapshots,) = alice.describe_snapshots()["Snapshots"]
+    assert (snapshots["State"], snapshots["Progress"], snapshots["Description"]) == ("completed", "100%", "before")
+    assert (snapshots["OwnerId"], snapshots["Tags"]) == (
+        people.alice.project_id.hex,
+        [{"Key": "Name", "Value": "monday"}],
+    )
     assert Snapshot.objects.get().name == "monday"
     copy = alice.create_volume(AvailabilityZone="nova", SnapshotId=made["SnapshotId"], VolumeType="gp3")
     cloud.run()

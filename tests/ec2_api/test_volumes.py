@@ -61,8 +61,8 @@ def server(people: People, cloud: Cloud) -> tuple[Instance, str]:
 
 
 def shown(client: Any, volume: str) -> dict[str, Any]:
-    (found,) = client.describe_volumes(VolumeIds=[volume])["Volumes"]
-    return dict(found)
+    (volumes,) = client.describe_volumes(VolumeIds=[volume])["Volumes"]
+    return dict(volumes)
 
 
 def refused(call: Any, **arguments: Any) -> str:
@@ -79,11 +79,15 @@ def test_a_volume_is_made_waited_for_and_deleted(alice: Any, cloud: Cloud, peopl
     assert (made["OwnerId"], volume.name) == (people.alice.project_id.hex, "data")
     cloud.run()
     alice.get_waiter("volume_available").wait(VolumeIds=[made["VolumeId"]])
-    found = shown(alice, made["VolumeId"])
-    assert (found["State"], found["Encrypted"], found["MultiAttachEnabled"]) == ("available", False, False)
-    assert (found["VolumeType"], found["CreateTime"]) == ("gp3", volume.created_at.replace(microsecond=
+    volume_set = shown(alice, made["VolumeId"])
+    assert (volume_set["State"], volume_set["Encrypted"], volume_set["MultiAttachEnabled"]) == (
+        "available",
+        False,
+        False,
+    )
+    assert (volume_set["VolumeType"], volume_set["CreateTime"]) == ("gp3", volume.created_at.replace(microsecond=
         volume.created_at.microsecond // 1000 * 1000))  # fmt: skip
-    assert {tag["Key"]: tag["Value"] for tag in found["Tags"]} == {"Name": "data", "team": "red"}
+    assert {tag["Key"]: tag["Value"] for tag in volume_set["Tags"]} == {"Name": "data", "team": "red"}
     alice.delete_volume(VolumeId=made["VolumeId"])
     assert shown(alice, made["VolumeId"])["State"] == "deleting"
     cloud.run()
@@ -327,8 +331,13 @@ def test_attributes_say_what_is_always_so(alice: Any, make: Make) -> None:
 
 
 def modification(client: Any, volume: str) -> tuple[Any, ...]:
-    (found,) = client.describe_volumes_modifications(VolumeIds=[volume])["VolumesModifications"]
-    return found["ModificationState"], found["OriginalSize"], found["TargetSize"], found["Progress"]
+    (volumes_modifications,) = client.describe_volumes_modifications(VolumeIds=[volume])["VolumesModifications"]
+    return (
+        volumes_modifications["ModificationState"],
+        volumes_modifications["OriginalSize"],
+        volumes_modifications["TargetSize"],
+        volumes_modifications["Progress"],
+    )
 
 
 @pytest.mark.slow

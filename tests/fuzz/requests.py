@@ -143,7 +143,7 @@ def requests_for(operation: Operation, world: World, version: Version) -> st.Sea
     @st.composite
     def made(draw: Callable[..., Any]) -> Sent:
         case = draw(st.one_of(*modes))
-        path = re.sub(r"([\w-]*)/\{(\w+)\}", lambda found: _named(draw, world, found[1], found[2]), operation.path)
+        path = re.sub(r"([\w-]*)/\{(\w+)\}", lambda match: _named(draw, world, match[1], match[2]), operation.path)
         body = case.body
         if known and draw(st.sampled_from(("known", "known", "made"))) == "known":
             body = draw(st.sampled_from(known))
@@ -207,7 +207,7 @@ def server_body(world: World, networks: Any) -> dict[str, Any]:
 
 def path_of(operation: Operation, world: World) -> str:
     """Return the path with ids of things that there are."""
-    return re.sub(r"([\w-]*)/\{(\w+)\}", lambda found: f"{found[1]}/{_id(world, found[1], found[2])}", operation.path)
+    return re.sub(r"([\w-]*)/\{(\w+)\}", lambda match: f"{match[1]}/{_id(world, match[1], match[2])}", operation.path)
 
 
 def _id(world: World, before: str, name: str) -> str:
@@ -281,17 +281,17 @@ def _encoded(query: dict[str, Any]) -> str:
 def _headers(
     draw: Callable[..., Any], operation: Operation, world: World, version: Version, case: Any
 ) -> dict[str, str]:
-    found = {
+    result = {
         name: value
         for name, value in dict(case.headers or {}).items()
         if isinstance(value, str) and re.fullmatch(r"[\x20-\x7e\x80-\xff]*", value) and re.fullmatch(r"[\w-]+", name)
     }
-    found = {name: value for name, value in found.items() if name.lower() not in {"content-length", "host", "cookie"}}
+    result = {name: value for name, value in result.items() if name.lower() not in {"content-length", "host", "cookie"}}
     if draw(st.sampled_from((True,) * 9 + (False,))):
-        found = {name: value for name, value in found.items() if name.lower() != "openstack-api-version"}
-        found["OpenStack-API-Version"] = f"{operation.service} {text_of(version)}"
+        result = {name: value for name, value in result.items() if name.lower() != "openstack-api-version"}
+        result["OpenStack-API-Version"] = f"{operation.service} {text_of(version)}"
     if draw(st.booleans()):
-        found["X-Subject-Token"] = world.tokens[draw(st.sampled_from(("member", "operator")))]
+        result["X-Subject-Token"] = world.tokens[draw(st.sampled_from(("member", "operator")))]
     kinds = list(operation.declared.get("requestBody", {}).get("content", {"application/json": {}}))
     odd = (
         "",
@@ -300,8 +300,8 @@ def _headers(
         "multipart/form-data",
         "application/x-www-form-urlencoded",
     )
-    found["Content-Type"] = draw(st.sampled_from((*kinds * 12, *odd)))
-    return found
+    result["Content-Type"] = draw(st.sampled_from((*kinds * 12, *odd)))
+    return result
 
 
 def _bytes(body: Any) -> bytes:

@@ -72,9 +72,9 @@ class Records:
         self.written = set()
 
         def noted(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
-            found = _WRITES.match(sql)
-            if found:
-                self.written.add(found[1])
+            match = _WRITES.match(sql)
+            if match:
+                self.written.add(match[1])
             return execute(sql, *rest)
 
         with connection.execute_wrapper(noted):
@@ -101,7 +101,7 @@ class Asked:
     left: set[str]
 
 
-def asked(records: Records, make: Callable[[], Answer]) -> Asked:
+def traced(records: Records, make: Callable[[], Answer]) -> Asked:
     with transaction.atomic():
         with records.watched():
             answer = make()
@@ -161,7 +161,7 @@ def tried(action: Action, things: Things, records: Records, caplog: Any, example
     def one(dice: Dice) -> None:
         sent = make(dice)
         caplog.clear()
-        found = asked(records, lambda: ask(client, things.keys[sent.person], sent.action, sent.pairs))
+        found = traced(records, lambda: ask(client, things.keys[sent.person], sent.action, sent.pairs))
         problems = [*wrong(action, found), *(record.getMessage() for record in caplog.records)]
         assert not problems, f"{'; '.join(problems)}\n    {sent}\n    {found.answer.text[:400]}"
 
@@ -270,7 +270,7 @@ def test_what_nobody_signed_is_refused_and_writes_nothing(things: Things, caplog
                 genuine | headers | {"X-Amz-Date": headers.get("X-Amz-Date", "20260101T000000Z")},
             )
         path = "/ec2/services/Cloud" if how == "other path" else "/ec2/"
-        found = asked(records, lambda: send(client, body, headers, path))
+        found = traced(records, lambda: send(client, body, headers, path))
         problems = [*wrong(None, found), *(record.getMessage() for record in caplog.records)]
         assert not problems, f"{'; '.join(problems)}\n    {how} {body[:300]!r} {headers}\n    {found.answer.text[:400]}"
         assert found.written == set()

@@ -171,15 +171,15 @@ def make_lab(folder: Path, name: str) -> Lab:
 
 def processes_naming(text: str | Path) -> list[str]:
     """List the command lines that name ``text``, zombies and this process excepted."""
-    found = []
+    values = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             command = path.read_bytes()
         except OSError:
             continue
         if str(text).encode() in command and int(path.parent.name) != os.getpid():
-            found.append(command.replace(b"\0", b" ").decode(errors="replace"))
-    return [line for line in found if "multiprocessing" not in line]
+            values.append(command.replace(b"\0", b" ").decode(errors="replace"))
+    return [line for line in values if "multiprocessing" not in line]
 
 
 class Interface:
@@ -217,13 +217,13 @@ class Interface:
     def send(self, frame: bytes) -> None:
         self.raw.send(frame)
 
-    def hears(self, wanted: Callable[[bytes], bool], patience: float = PATIENCE) -> bytes | None:
+    def hears(self, requested: Callable[[bytes], bool], patience: float = PATIENCE) -> bytes | None:
         """Return the first frame that arrives and is wanted."""
         deadline = time.monotonic() + patience
         while (left := deadline - time.monotonic()) > 0:
             if select.select([self.raw], [], [], left)[0]:
                 frame, origin = self.raw.recvfrom(65536)
-                if origin[2] != socket.PACKET_OUTGOING and wanted(frame):
+                if origin[2] != socket.PACKET_OUTGOING and requested(frame):
                     return frame
         return None
 
@@ -300,14 +300,14 @@ def dns_addresses(answer: bytes) -> set[str]:
     return {socket.inet_ntoa(records[at * 16 + 12 : at * 16 + 16]) for at in range(count)}
 
 
-def dhcp_option(frame: bytes, wanted: int) -> bytes:
+def dhcp_option(frame: bytes, requested: int) -> bytes:
     """An option of the DHCP message in this frame; nothing when it is not there."""
     rest = frame[42 + 240 :]
     while rest and rest[0] != 255:
         if rest[0] == 0:
             rest = rest[1:]
             continue
-        if rest[0] == wanted:
+        if rest[0] == requested:
             return rest[2 : 2 + rest[1]]
         rest = rest[2 + rest[1] :]
     return b""
@@ -318,8 +318,8 @@ def dhcp_discover(interface_mac: str, *wanted: int) -> bytes:
     body = struct.pack(
         "!BBBBIHH4s4s4s4s16s192s", 1, 1, 6, 0, 0x12345678, 0, 0x8000, b"", b"", b"", b"", mac(interface_mac), b""
     )
-    asked = bytes([55, len(wanted), *wanted]) if wanted else b""
-    body += bytes.fromhex("63825363") + bytes([53, 1, 1]) + asked + b"\xff"
+    requested = bytes([55, len(wanted), *wanted]) if wanted else b""
+    body += bytes.fromhex("63825363") + bytes([53, 1, 1]) + requested + b"\xff"
     return udp_frame((interface_mac, NOBODY, 68), ("ff:ff:ff:ff:ff:ff", "255.255.255.255", 67), body)
 
 

@@ -40,9 +40,9 @@ CA = _authority[0]
 
 def sign(certificates: HostCertificates, host_id: str, life: timedelta = MONTH) -> None:
     """Do what the portal does."""
-    authority, now, asked = Authority(CA, _authority[1]), timezone.now(), certificates.request()
-    server = authority.sign(asked.server, host_id, server_name=tls_hostname(host_id), now=now, life=life)
-    client = authority.sign(asked.client, host_id, now=now, life=life)
+    authority, now, requested = Authority(CA, _authority[1]), timezone.now(), certificates.request()
+    server = authority.sign(requested.server, host_id, server_name=tls_hostname(host_id), now=now, life=life)
+    client = authority.sign(requested.client, host_id, now=now, life=life)
     certificates.store(Certificate(host_id=host_id, server=server, client=client, ca=CA))
 
 
@@ -88,8 +88,8 @@ class Machine:
         if tls:
             words[0] += f",tls-creds=t,tls-hostname={name or at.certificates.tls_hostname}"
             words += ["--object", f"tls-creds-x509,id=t,endpoint=client,dir={self.certificates.folder}"]
-        asked = [word for command in commands for word in ("-c", command)]
-        inside = ["nsenter", f"--net={self.host.path}", "qemu-io", "--image-opts", *words, *asked]
+        requested = [word for command in commands for word in ("-c", command)]
+        inside = ["nsenter", f"--net={self.host.path}", "qemu-io", "--image-opts", *words, *requested]
         return subprocess.run(inside, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     def reads(self, at: Machine, **how: Any) -> bool:

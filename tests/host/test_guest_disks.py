@@ -41,9 +41,9 @@ class Stage:
         until(lambda: disk.device in self.ssh("ls /sys/block"), "the disk in the guest")
 
     def inspect(self, disk: GuestDisk) -> InspectedDisk:
-        found = self.host.driver.inspect_disk(self.spec.uuid, disk.id, PATIENCE)
-        assert isinstance(found, InspectedDisk)
-        return found
+        inspected_disk = self.host.driver.inspect_disk(self.spec.uuid, disk.id, PATIENCE)
+        assert isinstance(inspected_disk, InspectedDisk)
+        return inspected_disk
 
     def mount(self, disk: GuestDisk, directory: str) -> None:
         self.host.driver.mount_disk(self.spec.uuid, disk.id, directory, PATIENCE)

@@ -270,10 +270,10 @@ def test_a_fetch_that_nobody_wants_any_more_ends(
     slow.write_text("#!/bin/sh\nkill -STOP $$\n")  # for ever, and runs no other program
     slow.chmod(0o755)
     monkeypatch.setattr(programs, "SYSTEM_PATH", f"{slow.parent}:{programs.SYSTEM_PATH}")
-    asked = iter([False] * 5)
+    requested = iter([False] * 5)
 
     def stopped() -> bool:
-        return next(asked, True)
+        return next(requested, True)
 
     with pytest.raises(StoppedError):
         cache.get(portal.offer(path, "qcow2"), INSTANCE, stopped)

@@ -68,9 +68,9 @@ class Guest:
     def backup_begins(self) -> None:
         """Begin what libvirt would begin for the next copy, with the names that it would use, without libvirt."""
         path = self.copy()  # a file that QEMU may write
-        found = re.search(r"<nodename index='(\d+)'/>", self.note.read_text())
-        assert found is not None
-        file, node = (f"libvirt-{int(found[1]) + 1}-{part}" for part in ("storage", "format"))
+        match = re.search(r"<nodename index='(\d+)'/>", self.note.read_text())
+        assert match is not None
+        file, node = (f"libvirt-{int(match[1]) + 1}-{part}" for part in ("storage", "format"))
         visible = self.host.monitor.visible(path)
         self.ask("blockdev-add", driver="file", node_name=file, filename=visible)
         self.ask("blockdev-add", driver="qcow2", node_name=node, file=file)

@@ -73,8 +73,8 @@ def test_others_find_their_own_by_name(people: People, path: str, key: str) -> N
 @pytest.mark.parametrize("path", ["users?name=alice", "projects?name=wonderland", "domains?name=Other"])
 def test_others_are_refused_what_is_not_their_own_by_name(people: People, path: str) -> None:
     make_domain("other", "Other")
-    for asked in (path, f"{path}-there-is-none"):
-        assert Api(people.charlie).get(f"{V3}/{asked}").status_code == 403
+    for requested in (path, f"{path}-there-is-none"):
+        assert Api(people.charlie).get(f"{V3}/{requested}").status_code == 403
 
 
 def test_one_shows_oneself_and_ones_project(people: People) -> None:
@@ -118,10 +118,10 @@ def test_projects_one_may_enter(people: People) -> None:
     set_project_enabled(make_project("closed"), enabled=False)
     unscoped = Api(None).post(TOKENS, by_password(alice, "unscoped"))["X-Subject-Token"]
     for headers in ({"X-Auth-Token": unscoped}, alice.headers):
-        found = Api(None, **headers).get(f"{V3}/auth/projects").json()["projects"]
-        assert [project["name"] for project in found] == ["factory", "wonderland"]
-    found = Api(alice).get(f"{V3}/users/{alice.user.id.hex}/projects").json()["projects"]
-    assert [project["name"] for project in found] == ["factory", "wonderland"]
+        projects = Api(None, **headers).get(f"{V3}/auth/projects").json()["projects"]
+        assert [project["name"] for project in projects] == ["factory", "wonderland"]
+    projects = Api(alice).get(f"{V3}/users/{alice.user.id.hex}/projects").json()["projects"]
+    assert [project["name"] for project in projects] == ["factory", "wonderland"]
     assert Api(alice).get(f"{V3}/auth/domains").json()["domains"] == []
 
 

@@ -52,8 +52,11 @@ def test_every_rule_is_asked_somewhere() -> None:
     files = [path for folder in ("portal", "provisioning") for path in (ROOT / folder).rglob("*.py")]
     text = "\n".join(path.read_text() for path in files if rules not in path.parents)
     by_views = {name for name, at in OPERATIONS().items() if len(at) > len(policy.RULES[name].operations)}
-    asked = by_views | {*re.findall(r'"([\w:-]+)"', text), *(rule for resource in RESOURCES for rule in resource.rules)}
-    assert GUARDING.keys() - asked == set()
+    requested = by_views | {
+        *re.findall(r'"([\w:-]+)"', text),
+        *(rule for resource in RESOURCES for rule in resource.rules),
+    }
+    assert GUARDING.keys() - requested == set()
 
 
 def test_rules_are_well_formed() -> None:

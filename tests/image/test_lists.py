@@ -49,7 +49,7 @@ def test_sums_and_numbers(alice: Person, make: MakeImage) -> None:
 
 def test_in_and_quotes(alice: Person, make: MakeImage) -> None:
     made = [make(name=name) for name in ("glass, darkly", "share me", "glass", 'say "hi"', "colon: 22.04")]
-    asked = {
+    requested = {
         'in:"glass, darkly",share me': ["share me", "glass, darkly"],
         "in:glass,share": ["glass"],
         "in:": [],
@@ -58,7 +58,7 @@ def test_in_and_quotes(alice: Person, make: MakeImage) -> None:
         "colon: 22.04": ["colon: 22.04"],
         "in:colon: 22.04,nothing": ["colon: 22.04"],
     }
-    for value, found in asked.items():
+    for value, found in requested.items():
         assert names(alice, urlencode({"name": value})) == found, value
     both = f"id=in:{made[0].id},{made[1].id},nonsense"
     assert names(alice, both) == ["share me", "glass, darkly"]
@@ -184,22 +184,22 @@ def test_visibilities_of_lists(people: People, make: MakeImage) -> None:
     images=st.lists(
         st.tuples(st.dictionaries(NAMES, TEXT, max_size=3), st.lists(TEXT.filter(bool), max_size=3)), max_size=5
     ),
-    wanted=st.dictionaries(NAMES, TEXT, max_size=2),
+    requested=st.dictionaries(NAMES, TEXT, max_size=2),
     tags=st.lists(TEXT.filter(bool), max_size=2),
 )
 def test_tags_and_properties_are_found(
-    alice: Person, images: list[Any], wanted: dict[str, str], tags: list[str]
+    alice: Person, images: list[Any], requested: dict[str, str], tags: list[str]
 ) -> None:
     Image.objects.all().delete()
     if images:  # what is asked for is there as often as not
-        wanted, tags = dict(list(images[0][0].items())[:1]) or wanted, images[0][1][:1] or tags
+        requested, tags = dict(list(images[0][0].items())[:1]) or requested, images[0][1][:1] or tags
     for number, (properties, own) in enumerate(images):
         services.create(alice.context, name=str(number), properties=properties, tags=own)
-    found = {image.name for image in selectors.images_for(alice.context, {"properties": wanted, "tags": tags})}
+    found = {image.name for image in selectors.images_for(alice.context, {"properties": requested, "tags": tags})}
     assert found == {
         str(number)
         for number, (properties, own) in enumerate(images)
-        if wanted.items() <= properties.items() and set(tags) <= set(own)
+        if requested.items() <= properties.items() and set(tags) <= set(own)
     }
 
 
@@ -254,25 +254,25 @@ def read_all(query: list[tuple[str, str]]) -> None:
 
 def test_a_list_costs_the_same_for_any_filter(people: People, make: MakeImage) -> None:
     api = Api(people.alice)
-    asked = (
+    requested = (
         "",
         "?tag=x&tag=y",
         "?os_distro=novella&visibility=all",
         "?member_status=all&visibility=shared",
         "?limit=2",
     )
-    counts: dict[str, set[int]] = {query: set() for query in asked}
+    counts: dict[str, set[int]] = {query: set() for query in requested}
     for _ in range(2):
         for _ in range(3):
             make(tags=["x", "y"], properties={"os_distro": "novella"})
             shared = make(people.charlie)
             services.add_member(people.charlie.context, shared.id, people.alice.project_id)
-        for query in asked:
+        for query in requested:
             api.get(f"{V2}/images{query}")
             with CaptureQueriesContext(connection) as queries:
                 assert api.get(f"{V2}/images{query}").status_code == 200
             counts[query].add(len(queries))
-    assert counts == {query: {2} for query in asked}
+    assert counts == {query: {2} for query in requested}
 
 
 @pytest.mark.parametrize("query", ["tag=rare", "os_distro=rare"])

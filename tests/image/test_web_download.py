@@ -44,17 +44,17 @@ def fetch(uri: str) -> bytes:
 
 def resolving(monkeypatch: pytest.MonkeyPatch, **names: list[tuple[str, ...]]) -> list[str]:
     """Let names have addresses, for each lookup the next ones; returns what was looked up."""
-    real, asked = socket.getaddrinfo, []
+    real, requested = socket.getaddrinfo, []
 
     def getaddrinfo(host: str, port: int, *arguments: Any, **more: Any) -> Any:
         if more.get("flags", 0) & socket.AI_NUMERICHOST or host.replace(".", "_") not in names:
             return real(host, port, *arguments, **more)
-        asked.append(host)
+        requested.append(host)
         answers = names[host.replace(".", "_")]
         return answers_of(*(answers.pop(0) if len(answers) > 1 else answers[0]))
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    return asked
+    return requested
 
 
 # ----- what is fetched ------------------------------------------------------------------------------------------------
@@ -127,10 +127,10 @@ def in_parts(web: Web, sizes: list[int], *, version: str = 'ETag: "one"', change
     """Serve a file that breaks off after some bytes of each answer, and is whole in the last; returns its URL."""
 
     def answer(handler: Handler) -> None:
-        asked = handler.headers
+        requested = handler.headers
         name, value = version.split(": ")
-        resumes = asked.get("If-Range") == value and not changes
-        begin = int(asked["Range"].removeprefix("bytes=").removesuffix("-")) if resumes else 0
+        resumes = requested.get("If-Range") == value and not changes
+        begin = int(requested["Range"].removeprefix("bytes=").removesuffix("-")) if resumes else 0
         handler.send_response(206 if resumes else 200)
         handler.send_header(name, value)
         handler.send_header("Content-Length", str(len(BITS) - begin))
@@ -457,7 +457,7 @@ def test_a_name_with_an_address_inside_is_refused(web: Web, monkeypatch: pytest.
 
 
 def test_a_name_is_looked_up_once_and_that_address_connected_to(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = resolving(monkeypatch, rebind_test=[("127.0.0.1",), ("10.0.0.1",)])
+    requested = resolving(monkeypatch, rebind_test=[("127.0.0.1",), ("10.0.0.1",)])
     connected: list[object] = []
     connect = socket.create_connection
 
@@ -468,7 +468,7 @@ def test_a_name_is_looked_up_once_and_that_address_connected_to(web: Web, monkey
     monkeypatch.setattr(socket, "create_connection", watched)
     web.serve("/disk", BITS)
     assert fetch(web.url("/disk", "rebind.test")) == BITS
-    assert asked == ["rebind.test"]
+    assert requested == ["rebind.test"]
     assert connected == [("127.0.0.1", web.port)]
     assert web.asked[0][1]["host"] == f"rebind.test:{web.port}"
 

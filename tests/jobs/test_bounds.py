@@ -39,7 +39,7 @@ def test_quotas_count_what_they_are_said_to_bound() -> None:
 
 def test_what_goes_by_age_is_removed() -> None:
     purged = {kind.model._meta.label for kind in retention.PURGED}
-    kept = {label: rule for rules in retention.KEPT for label, rule in rules.items()}
+    kept = {label: rule for rules in retention.UNPURGED for label, rule in rules.items()}
     for label in [*of(By.AGE), *(label for label, bound in BOUNDS.items() if "RETENTION_DAYS" in bound.limits)]:
         assert label in purged or "deleted" in kept[label].lower(), label
     assert purged & of(By.OPERATORS).keys() <= {"compute.UsageAudit", "hosts.JoinToken"}
@@ -58,8 +58,8 @@ def test_the_guide_has_the_table() -> None:
     text = GUIDE.read_text()
     before, _, rest = text.partition(BEGIN)
     held, _, after = rest.partition(END)
-    wanted = "\n" + "\n".join(table()) + "\n\n"
+    requested = "\n" + "\n".join(table()) + "\n\n"
     if os.environ.get("WRITE_BOUNDS"):
-        GUIDE.write_text(before + BEGIN + wanted + END + after)
+        GUIDE.write_text(before + BEGIN + requested + END + after)
         return
-    assert held == wanted, "if it is meant: WRITE_BOUNDS=1"
+    assert held == requested, "if it is meant: WRITE_BOUNDS=1"

@@ -74,12 +74,12 @@ def test_one_choice_gives_an_address_and_a_rule(
 def test_the_next_launch_uses_the_group_again_unless_its_rules_were_changed(
     cloud: Cloud, outside: Network, alice: RequestContext, plan: LaunchPlan
 ) -> None:
-    wanted = but(plan, reachable=True, openings=("web", "ssh"))
-    first, second = (launch_plan(alice, wanted, key).instances[0] for key in "ab")
+    requested = but(plan, reachable=True, openings=("web", "ssh"))
+    first, second = (launch_plan(alice, requested, key).instances[0] for key in "ab")
     assert first.security_groups == second.security_groups
     made = SecurityGroup.objects.get(name="internet-ssh-web")
     made.rules.filter(port_range_min=80).delete()
-    launch_plan(alice, wanted, "c")
+    launch_plan(alice, requested, "c")
     assert SecurityGroup.objects.filter(name="internet-ssh-web").count() == 2
 
 
@@ -156,14 +156,14 @@ def test_each_server_mounts_its_own_disks_and_runs_the_users_data(
     cloud: Cloud, alice: RequestContext, plan: LaunchPlan
 ) -> None:
     cloud.agents["host-1"].serve()
-    wanted = but(
+    requested = but(
         plan,
         count=2,
         user_data="#!/bin/sh\necho hi\n",
         disks=(DataDisk(1, "/srv/data"), DataDisk(2)),
         delete_disks=True,
     )
-    servers = launch_plan(alice, wanted, "k").instances
+    servers = launch_plan(alice, requested, "k").instances
     cloud.run()
     named = set()
     for server in map(cloud.fresh, servers):
@@ -227,11 +227,11 @@ def test_two_disks_cannot_share_a_directory_and_the_root_disk_has_its_own() -> N
 def test_a_full_quota_of_volumes_refuses_the_launch(alice: RequestContext, plan: LaunchPlan) -> None:
     assert alice.project_id
     set_limits(alice.project_id, {"gigabytes": 3})
-    wanted = but(plan, disks=(DataDisk(4),))
+    requested = but(plan, disks=(DataDisk(4),))
     with pytest.raises(OverQuotaError):
-        check_plan(alice, wanted)
+        check_plan(alice, requested)
     with pytest.raises(OverQuotaError):
-        launch_plan(alice, wanted, "k")
+        launch_plan(alice, requested, "k")
     assert not Instance.objects.exists()
 
 
@@ -295,8 +295,8 @@ def test_names_are_numbered_where_the_placeholder_is(cloud: Cloud, alice: Reques
 
 
 def test_snippets_are_added_to_the_user_data(cloud: Cloud, alice: RequestContext, plan: LaunchPlan) -> None:
-    wanted = but(plan, user_data="#cloud-config\npackages: [vim]\n", snippets=("nginx", "nginx", "swap"))
-    [server] = launch_plan(alice, wanted, "k").instances
+    requested = but(plan, user_data="#cloud-config\npackages: [vim]\n", snippets=("nginx", "nginx", "swap"))
+    [server] = launch_plan(alice, requested, "k").instances
     read = [yaml.safe_load(text) for text in texts_of(server)]
     assert [sorted(each) for each in read] == [["packages"], ["packages", "runcmd"], ["swap"]]
     assert "append" in parts_of(server)[1]["Merge-Type"]

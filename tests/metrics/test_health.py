@@ -51,9 +51,9 @@ def test_only_reading_is_allowed(db: None, client: Client) -> None:
 def test_the_hosts_are_counted_by_the_database(
     db: None, client: Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_num_queries(2) as asked:
+    with django_assert_num_queries(2) as queries:
         client.get("/healthz")
-    assert all("COUNT(" in query["sql"] for query in asked.captured_queries)
+    assert all("COUNT(" in query["sql"] for query in queries.captured_queries)
 
 
 def test_a_cloud_that_starts_writes_no_error(db: None, client: Client, caplog: pytest.LogCaptureFixture) -> None:

@@ -233,10 +233,10 @@ def test_what_is_folded_while_it_is_read_is_counted_once(
     read, folded = totals._folded, []
 
     def fold_in_between() -> Any:
-        found = read()
+        result = read()
         if not folded:
             folded.append(fold())
-        return found
+        return result
 
     monkeypatch.setattr(totals, "_folded", fold_in_between)
     assert {key: tally.count for key, tally in totals.totals().items()} == expected

@@ -69,7 +69,7 @@ def test_commands_are_counted_once_with_their_rows_or_without(town: Town) -> Non
 
     assert counted() == [2, 6, 0, 2]
     HostCommand.objects.update(
-        finished_at=now - commands.KEPT * 2, created_at=now - commands.KEPT * 2 - timedelta(0, 3)
+        finished_at=now - commands.RETENTION * 2, created_at=now - commands.RETENTION * 2 - timedelta(0, 3)
     )
     commands.prune()
     assert not HostCommand.objects.exists()
@@ -81,9 +81,9 @@ def test_commands_are_counted_once_with_their_rows_or_without(town: Town) -> Non
 @pytest.mark.slow
 def test_more_volumes_cost_no_more_queries(town: Town) -> None:
     def cost() -> int:
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             scrape()
-        return len(asked)
+        return len(queries)
 
     town.make()
     once = cost()

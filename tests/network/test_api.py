@@ -76,8 +76,8 @@ BINDING = {"binding:host_id", "binding:vif_type", "binding:vif_details", "bindin
 
 @pytest.fixture
 def port(alice: Person, net: Network) -> Port:
-    asked = [{"network_id": str(net.id), "fixed_ip": None}]
-    return services.allocate(uuid.uuid4(), alice.project_id, asked, [], "secret-host", "nova")[0]
+    requested = [{"network_id": str(net.id), "fixed_ip": None}]
+    return services.allocate(uuid.uuid4(), alice.project_id, requested, [], "secret-host", "nova")[0]
 
 
 def get(person: Person | None, path: str) -> Any:
@@ -279,12 +279,12 @@ def test_extensions(alice: Person) -> None:
 def test_queries_do_not_grow_with_the_lists(people: People, net: Network) -> None:
     most = {"networks": 6, "subnets": 3, "ports": 6, "security-groups": 5, "security-group-rules": 4}
     alice = people.alice
-    asked = [{"network_id": str(net.id), "fixed_ip": None}]
+    requested = [{"network_id": str(net.id), "fixed_ip": None}]
     api = Api(alice)
     api.get(f"{V2}/networks")
     for _ in range(2):
         for _ in range(4):
-            services.allocate(uuid.uuid4(), alice.project_id, asked, [], "host", "nova")
+            services.allocate(uuid.uuid4(), alice.project_id, requested, [], "host", "nova")
             number = Subnet.objects.count()
             services.create_subnet(services.create_network(alice.project_id, "n"), f"10.{40 + number}.0.0/24")
         counts = {}

@@ -171,8 +171,8 @@ def test_lists_are_filtered_by_tags(alice: Person) -> None:
         services.set_tags(services.create_network(alice.project_id, name), tags)
 
     def names(query: str) -> str:
-        found = Api(alice).get(f"{V2}/networks?{query}&sort_key=name").json()["networks"]
-        return "".join(network["name"] for network in found)
+        networks = Api(alice).get(f"{V2}/networks?{query}&sort_key=name").json()["networks"]
+        return "".join(network["name"] for network in networks)
 
     assert (names("tags=x"), names("tags=x,y"), names("tags-any=y,z"), names("tags-any=x,y")) == ("ab", "a", "a", "ab")
     assert (names("not-tags=x,y"), names("not-tags-any=x,y"), names("not-tags=x")) == ("bc", "c", "c")

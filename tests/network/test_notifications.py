@@ -26,9 +26,9 @@ def notified() -> list[tuple[str, dict[str, Any]]]:
 
 
 def names() -> list[str]:
-    found = [name for name, _ in notified()]
+    result = [name for name, _ in notified()]
     Event.objects.all().delete()
-    return found
+    return result
 
 
 @pytest.fixture
@@ -118,9 +118,9 @@ def test_the_pages_of_all_who_see_a_record_are_woken(alice: Person, charlie: Per
     mine, theirs = (f"project:{person.project_id}" for person in (alice, charlie))
 
     def woken() -> set[str]:
-        found = set(Event.objects.filter(kind=KIND).values_list("topic", flat=True))
+        result = set(Event.objects.filter(kind=KIND).values_list("topic", flat=True))
         Event.objects.all().delete()
-        return found
+        return result
 
     assert woken() == {mine}
     policy = services.create_rbac_policy(alice.project_id, "network", net, "access_as_shared", charlie.project_id.hex)

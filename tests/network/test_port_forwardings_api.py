@@ -38,7 +38,7 @@ def url(floating: FloatingIP) -> str:
     return f"{V2}/floatingips/{floating.id}/port_forwardings"
 
 
-def wanted(port: Port, external: int | str, internal: int | str, **values: Any) -> dict[str, Any]:
+def forwarding_of(port: Port, external: int | str, internal: int | str, **values: Any) -> dict[str, Any]:
     """A body's forwarding; text is a range."""
     ports = {"external": external, "internal": internal}
     names = {f"{side}_port{'_range' if isinstance(value, str) else ''}": value for side, value in ports.items()}
@@ -47,9 +47,9 @@ def wanted(port: Port, external: int | str, internal: int | str, **values: Any) 
 
 def make_three(alice: Person, url: str, port: Port) -> list[dict[str, Any]]:
     bodies = [
-        wanted(port, 2222, 22, description="shell"),
-        wanted(port, 53, 53, protocol="udp"),
-        wanted(port, "9000:9010", "80:90"),
+        forwarding_of(port, 2222, 22, description="shell"),
+        forwarding_of(port, 53, 53, protocol="udp"),
+        forwarding_of(port, "9000:9010", "80:90"),
     ]
     answer = Api(alice).post(url, {"port_forwardings": bodies})
     assert answer.status_code == 201, answer.content
@@ -60,9 +60,9 @@ def make_three(alice: Person, url: str, port: Port) -> list[dict[str, Any]]:
 @pytest.mark.slow
 def test_several_are_made_at_once_all_or_none(alice: Person, url: str, port: Port) -> None:
     assert [row["external_port_range"] for row in make_three(alice, url, port)] == ["2222:2222", "53:53", "9000:9010"]
-    again = [wanted(port, 81, 81), wanted(port, 9005, 82)]
+    again = [forwarding_of(port, 81, 81), forwarding_of(port, 9005, 82)]
     refused(Api(alice).post(url, {"port_forwardings": again}), 400, "BadRequest")
-    for wrong in ([], {}, [{}], [wanted(port, 81, 81), {**wanted(port, 82, 82), "external_port": None}]):
+    for wrong in ([], {}, [{}], [forwarding_of(port, 81, 81), {**forwarding_of(port, 82, 82), "external_port": None}]):
         refused(Api(alice).post(url, {"port_forwardings": wrong}), 400, "HTTPBadRequest")
     assert PortForwarding.objects.count() == 3
 
@@ -71,27 +71,27 @@ def test_several_are_made_at_once_all_or_none(alice: Person, url: str, port: Por
 def test_ranges_end_at_the_last_port_and_are_one_port_or_equally_long(alice: Person, url: str, port: Port) -> None:
     api = Api(alice)
     for external, internal in (("65000:65010", 65520), ("9000:9004", "65530:65534"), (65535, 65535), ("1:10", "1:10")):
-        assert api.post(url, {"port_forwarding": wanted(port, external, internal)}).status_code == 201
+        assert api.post(url, {"port_forwarding": forwarding_of(port, external, internal)}).status_code == 201
     for external, internal in (
         ("100:110", "65530:65540"), ("65530:65540", 80), ("100:110", "100:105"), ("110:100", 80), ("0:10", 80),
     ):  # fmt: skip
-        refused(api.post(url, {"port_forwarding": wanted(port, external, internal)}), 400, "BadRequest")
+        refused(api.post(url, {"port_forwarding": forwarding_of(port, external, internal)}), 400, "BadRequest")
 
 
 @pytest.mark.slow
 def test_a_floating_ip_has_so_many_forwardings_as_hosts_can_load(alice: Person, url: str, port: Port) -> None:
     """Ranges that keep their ports, or lead to one, are one however long; each port that is moved is one."""
     api = Api(alice)
-    body = wanted(port, f"1:{MOST_ELEMENTS}", f"2001:{2000 + MOST_ELEMENTS}")
+    body = forwarding_of(port, f"1:{MOST_ELEMENTS}", f"2001:{2000 + MOST_ELEMENTS}")
     assert api.post(url, {"port_forwarding": body}).status_code == 201
     for external, internal in ((5000, 80), ("5000:6000", 80), ("5000:6000", "5000:6000")):
-        refused(api.post(url, {"port_forwarding": wanted(port, external, internal)}), 400, "BadRequest")
+        refused(api.post(url, {"port_forwarding": forwarding_of(port, external, internal)}), 400, "BadRequest")
     (row,) = PortForwarding.objects.all()
     changed = {"port_forwarding": {"external_port_range": "1:65000", "internal_port_range": "1:65000"}}
     assert api.put(f"{url}/{row.id}", changed).status_code == 200
-    body = wanted(port, "1:65000", 80, protocol="udp")
+    body = forwarding_of(port, "1:65000", 80, protocol="udp")
     assert api.post(url, {"port_forwarding": body}).status_code == 201
-    body = wanted(port, "1:60000", "1001:61000", protocol="sctp")
+    body = forwarding_of(port, "1:60000", "1001:61000", protocol="sctp")
     refused(api.post(url, {"port_forwarding": body}), 400, "BadRequest")
 
 
@@ -156,6 +156,6 @@ def test_another_project_sees_and_makes_none(alice: Person, charlie: Person, url
     for answer in (
         theirs.get(url),
         theirs.get(f"{url}/{shell['id']}"),
-        theirs.post(url, {"port_forwardings": [wanted(port, 1, 1)]}),
+        theirs.post(url, {"port_forwardings": [forwarding_of(port, 1, 1)]}),
     ):
         refused(answer, 404, "FloatingIPNotFound")

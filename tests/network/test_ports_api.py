@@ -95,12 +95,12 @@ def test_several_ports_are_made_at_once_or_none(api: Api, net: Network) -> None:
 def test_addresses_are_wanted_by_subnet_by_address_and_by_both(api: Api, net: Network, subnet: Subnet) -> None:
     six = services.create_subnet(net, "2001:db8::/64", ip_version=6)
     auto = services.create_subnet(net, "2001:db8:1::/64", ip_version=6, ipv6_address_mode="slaac", ipv6_ra_mode="slaac")
-    wanted = [
+    requested = [
         {"subnet_id": str(subnet.id)},
         {"ip_address": "10.20.0.50"},
         {"subnet_id": str(six.id), "ip_address": "2001:db8::50"},
     ]
-    port = made(api, "port", network_id=str(net.id), mac_address="02:00:00:00:00:01", fixed_ips=wanted)
+    port = made(api, "port", network_id=str(net.id), mac_address="02:00:00:00:00:01", fixed_ips=requested)
     found = addresses(port)
     assert {"10.20.0.50", "2001:db8::50", "2001:db8:1::ff:fe00:1"} <= set(found)
     assert len(found) == 4
@@ -183,8 +183,8 @@ def test_operators_and_managers_of_the_network_change_a_mac_address(
 def test_addresses_are_replaced_and_the_quota_follows(api: Api, net: Network, subnet: Subnet) -> None:
     port = made(api, "port", network_id=str(net.id), fixed_ips=[{"ip_address": "10.20.0.30"}])
     kept = FixedIP.objects.get(port=port["id"]).pk
-    wanted = [{"subnet_id": str(subnet.id)}, {"ip_address": "10.20.0.40"}]
-    changed = put(api, port["id"], fixed_ips=wanted).json()["port"]
+    requested = [{"subnet_id": str(subnet.id)}, {"ip_address": "10.20.0.40"}]
+    changed = put(api, port["id"], fixed_ips=requested).json()["port"]
     assert sorted(addresses(changed)) == ["10.20.0.30", "10.20.0.40"]
     assert FixedIP.objects.get(address="10.20.0.30").pk == kept, "an address that is meant stays"
     assert held(port["id"])["fixed_ips"] == 2
@@ -367,8 +367,8 @@ def test_lists_are_filtered_by_every_field(api: Api, net: Network, subnet: Subne
         f"fixed_ips=ip_address=10.20.0.123&fixed_ips=subnet_id={subnet.id}", "mac_address=02:00:00:00:00:0D",
         f"security_groups={group}", "dns_name=web", "name=one",
     ):  # fmt: skip
-        found = api.get(f"{V2}/ports?{query}").json()
-        assert [each["id"] for each in found["ports"]] == [port["id"]], query
+        body = api.get(f"{V2}/ports?{query}").json()
+        assert [each["id"] for each in body["ports"]] == [port["id"]], query
 
 
 @pytest.mark.slow

@@ -32,8 +32,8 @@ def test_a_launch_refuses_it(alice: Person, bare: Port) -> None:
 
 def test_a_guest_s_port_may_lose_its_last_subnet(alice: Person, net: Network) -> None:
     instance = uuid.uuid4()
-    wanted = [{"network_id": str(net.id)}]
-    [port] = services.allocate(instance, alice.project_id, wanted, [], "host-1", "nova")
+    requested = [{"network_id": str(net.id)}]
+    [port] = services.allocate(instance, alice.project_id, requested, [], "host-1", "nova")
     services.update_port(port, {}, fixed_ips=[])
     services.delete_subnet(net.subnets.get())
     [ref] = selectors.port_refs(instance)

@@ -16,8 +16,8 @@ from tests.support.tables import each_row
 
 
 def test_the_only_network_is_chosen(alice: Person, net: Network) -> None:
-    for asked in (None, "auto"):
-        found = selectors.requested_networks_for(alice.context, asked)
+    for requested in (None, "auto"):
+        found = selectors.requested_networks_for(alice.context, requested)
         assert found == [{"network_id": str(net.id), "port_id": None, "fixed_ip": None}]
     assert selectors.requested_networks_for(alice.context, "none") == []
 
@@ -49,12 +49,12 @@ def test_a_network_without_subnet_or_of_another_project_is_not_usable(
 
 
 def test_an_operator_names_another_projects_network_and_is_given_none(operator: Person, net: Network) -> None:
-    asked: list[Mapping[str, str | None]] = [{"network_id": str(net.id)}]
-    [found] = selectors.requested_networks_for(operator.context, asked)
+    requested: list[Mapping[str, str | None]] = [{"network_id": str(net.id)}]
+    [found] = selectors.requested_networks_for(operator.context, requested)
     assert (found["network_id"], found["anywhere"]) == (str(net.id), "yes")
     assert selectors.requested_networks_for(operator.context, None) == []
     with pytest.raises(InvalidInputError, match="could not be found"):
-        services.allocate(uuid.uuid4(), operator.project_id, asked, [], "h1", "nova")
+        services.allocate(uuid.uuid4(), operator.project_id, requested, [], "h1", "nova")
     [port] = services.allocate(uuid.uuid4(), operator.project_id, [found], [], "h1", "nova")
     assert (port.network_id, port.project_id) == (net.id, operator.project_id)
 
@@ -72,9 +72,9 @@ def test_addresses_and_ports_are_checked(alice: Person, charlie: Person, net: Ne
         (alice, [{"port_id": str(uuid.uuid4())}], "could not be found"),
         (charlie, [{"port_id": str(port.id)}], "could not be found"),
     ]
-    for person, asked, sentence in refusals:
+    for person, requested, sentence in refusals:
         with pytest.raises(InvalidInputError, match=sentence):
-            ask(person.context, asked)
+            ask(person.context, requested)
     with pytest.raises(InvalidInputError, match="for more than one instance"):
         ask(alice.context, [{"port_id": str(port.id)}], count=2)
     services.allocate(uuid.uuid4(), alice.project_id, [{"port_id": str(port.id)}], [], "host", "nova")
@@ -164,6 +164,6 @@ def test_a_network_that_is_shared_with_its_owner_or_by_another_kind_of_policy_is
 
 def domain(person: Person, network: Network) -> str:
     """Return the domain that the host of a new guest of the person's is told for it."""
-    instance, wanted = uuid.uuid4(), {"network_id": str(network.id), "fixed_ip": None}
-    services.allocate(instance, person.project_id, [wanted], [], "host-1", "nova")
+    instance, requested = uuid.uuid4(), {"network_id": str(network.id), "fixed_ip": None}
+    services.allocate(instance, person.project_id, [requested], [], "host-1", "nova")
     return selectors.port_refs(instance)[0].dns_domain

@@ -24,8 +24,8 @@ def api(alice: Person) -> Api:
 def made(api: Api, kind: str, **values: Any) -> dict[str, Any]:
     answer = api.post(f"{V2}/{kind.replace('_', '-')}s", {kind: values})
     assert answer.status_code == 201, answer.content
-    found: dict[str, Any] = answer.json()[kind]
-    return found
+    result: dict[str, Any] = answer.json()[kind]
+    return result
 
 
 def refused(answer: Any, status: int, kind: str) -> str:
@@ -63,17 +63,23 @@ def test_the_default_group_is_protected(api: Api) -> None:
 
 def test_a_rule_is_made_shown_and_deleted(api: Api) -> None:
     group = made(api, "security_group", name="web")["id"]
-    found = rule(api, group, protocol="TCP", port_range_min="22", port_range_max=22).json()["security_group_rule"]
-    assert (found["protocol"], found["port_range_min"], found["ethertype"]) == ("tcp", 22, "IPv4")
+    security_group_rule = rule(api, group, protocol="TCP", port_range_min="22", port_range_max=22).json()[
+        "security_group_rule"
+    ]
+    assert (
+        security_group_rule["protocol"],
+        security_group_rule["port_range_min"],
+        security_group_rule["ethertype"],
+    ) == ("tcp", 22, "IPv4")
     (listed,) = api.get(f"{V2}/security-group-rules?protocol=tcp&security_group_id={group}").json()[
         "security_group_rules"
     ]
-    assert listed["id"] == found["id"]
+    assert listed["id"] == security_group_rule["id"]
     message = refused(
         rule(api, group, protocol="6", port_range_min=22, port_range_max=22), 409, "SecurityGroupRuleExists"
     )
-    assert found["id"] in message
-    url = f"{V2}/security-group-rules/{found['id']}"
+    assert security_group_rule["id"] in message
+    url = f"{V2}/security-group-rules/{security_group_rule['id']}"
     assert api.delete(url).status_code == 204
     refused(api.delete(url), 404, "SecurityGroupRuleNotFound")
 
@@ -197,8 +203,10 @@ def test_operators_say_what_new_groups_begin_with(api: Api, operator: Person) ->
     assert (rule["used_in_default_sg"], rule["used_in_non_default_sg"], rule["ethertype"]) == (False, True, "IPv4")
     refused(Api(operator).post(DEFAULTS, body), 409, "DefaultSecurityGroupRuleExists")
     assert api.get(f"{DEFAULTS}/{rule['id']}").json()["default_security_group_rule"] == rule
-    (found,) = api.get(f"{DEFAULTS}?protocol=tcp&fields=id").json()["default_security_group_rules"]
-    assert found == {"id": rule["id"]}
+    (default_security_group_rules,) = api.get(f"{DEFAULTS}?protocol=tcp&fields=id").json()[
+        "default_security_group_rules"
+    ]
+    assert default_security_group_rules == {"id": rule["id"]}
     refused(api.get(f"{DEFAULTS}?colour=red"), 400, "InvalidInput")
     rules = made(api, "security_group", name="web")["security_group_rules"]
     assert ("ingress", 22) in [(each["direction"], each["port_range_min"]) for each in rules]
@@ -222,8 +230,8 @@ def test_default_rules_are_sorted_and_paged_both_ways(api: Api) -> None:
 
 def test_a_default_rule_about_a_group_that_is_gone_lets_nobody_in(api: Api, operator: Person) -> None:
     office = made(Api(operator), "security_group", name="office")["id"]
-    wanted = {"direction": "ingress", "protocol": "tcp", "remote_group_id": office}
-    assert Api(operator).post(DEFAULTS, {"default_security_group_rule": wanted}).status_code == 201
+    requested = {"direction": "ingress", "protocol": "tcp", "remote_group_id": office}
+    assert Api(operator).post(DEFAULTS, {"default_security_group_rule": requested}).status_code == 201
     assert len(made(api, "security_group", name="before")["security_group_rules"]) == 3
     assert Api(operator).delete(f"{V2}/security-groups/{office}").status_code == 204
     after = made(api, "security_group", name="after")["security_group_rules"]

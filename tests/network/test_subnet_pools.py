@@ -163,5 +163,5 @@ def test_a_network_shows_the_scopes_of_its_ranges(alice: Person) -> None:
     shown = send(alice, "GET", f"/networks/{inside.id}")[1]["network"]
     assert (shown["ipv4_address_scope"], shown["ipv6_address_scope"]) == (made["id"], None)
     assert send(alice, "GET", f"/networks/{outside.id}")[1]["network"]["ipv4_address_scope"] is None
-    found = send(alice, "GET", f"/networks?ipv4_address_scope={made['id']}")[1]["networks"]
-    assert [row["name"] for row in found] == ["in"]
+    networks = send(alice, "GET", f"/networks?ipv4_address_scope={made['id']}")[1]["networks"]
+    assert [row["name"] for row in networks] == ["in"]

@@ -102,8 +102,8 @@ def test_who_may_and_what_cannot_be(alice: Person, bob: Person, charlie: Person,
 def listed(person: Person, path: str, name: str) -> list[dict[str, Any]]:
     answer = Api(person).get(f"{V2}/{path}")
     assert answer.status_code == 200, answer.content
-    found: list[dict[str, Any]] = answer.json()[name]
-    return found
+    result: list[dict[str, Any]] = answer.json()[name]
+    return result
 
 
 def test_operators_see_hosts_as_agents(people: People) -> None:

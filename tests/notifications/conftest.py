@@ -26,8 +26,8 @@ class Received:
 
     @property
     def message(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.body)
-        return found
+        result: dict[str, Any] = json.loads(self.body)
+        return result
 
 
 @dataclass
@@ -92,16 +92,16 @@ def cloud(db: None) -> Cloud:
     return Cloud.make()
 
 
-def told(prefix: str = "instance.") -> list[dict[str, Any]]:
+def notices(prefix: str = "instance.") -> list[dict[str, Any]]:
     """The notifications in the event log, in order."""
     rows = Event.objects.filter(topic="notifications", kind__startswith=prefix).order_by("id")
     return list(rows.values_list("payload", flat=True))
 
 
 def types(prefix: str = "instance.") -> list[str]:
-    return [message["event_type"] for message in told(prefix)]
+    return [message["event_type"] for message in notices(prefix)]
 
 
 def data(message: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = message["payload"]["nova_object.data"]
-    return found
+    result: dict[str, Any] = message["payload"]["nova_object.data"]
+    return result

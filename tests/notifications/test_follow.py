@@ -27,8 +27,8 @@ def tell(project_id: uuid.UUID, name: str) -> None:
 
 
 def data(frame: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = frame["payload"]["payload"]["nova_object.data"]
-    return found
+    result: dict[str, Any] = frame["payload"]["payload"]["nova_object.data"]
+    return result
 
 
 async def test_a_member_follows_the_projects_own_without_names_of_hosts(open_socket: Open, people: People) -> None:

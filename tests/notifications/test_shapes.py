@@ -41,7 +41,7 @@ from provisioning.images.models import Image
 from provisioning.notifications.models import Delivery
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import create_volume
-from tests.notifications.conftest import data, told, types
+from tests.notifications.conftest import data, notices, types
 from tests.support.clouds import ADMIN, Cloud, base64_of, context
 from tests.support.jobs import drain
 from tests.support.scripted_pool import ScriptedPool
@@ -108,16 +108,16 @@ def test_every_action_is_told_when_it_begins_and_when_it_ended(scene: Scene) -> 
     scene.cloud.run()
     ended = [f"instance.{each}" for each in (RESIZED if name == "resize" else [f"{name}.end"] if name else [])]
     assert types() == begun + ended
-    for message in told():
+    for message in notices():
         check_shape(message)
         assert data(message)["uuid"] == str(scene.server.id)
         assert data(message)["fault"] is None
         assert message["publisher_id"] == "nova-compute:kelvin"
         assert len(data(message)["ip_addresses"]) == 1
-    assert len({(data(each)["request_id"], data(each)["action_initiator_user"]) for each in told()}) <= 1
+    assert len({(data(each)["request_id"], data(each)["action_initiator_user"]) for each in notices()}) <= 1
     if name == "snapshot":
         made = set(Image.objects.exclude(id=scene.cloud.image.id).values_list("id", flat=True))
-        assert {uuid.UUID(data(each)["snapshot_image_id"]) for each in told()} == made
+        assert {uuid.UUID(data(each)["snapshot_image_id"]) for each in notices()} == made
     before = types()
     scene.host.repeat_everything()
     assert types() == before
@@ -129,7 +129,7 @@ def test_every_failure_is_told_with_its_fault(scene: Scene) -> None:
     scene.host.report(the_command(scene), "failed", error_code="host_failed", message="It broke.")
     assert types() == begun + ([f"instance.{name}.error"] if name else [])
     if name:
-        message = told()[-1]
+        message = notices()[-1]
         check_shape(message)
         fault = data(message)["fault"]
         assert (fault["nova_object.name"], fault["nova_object.version"]) == ("ExceptionPayload", "1.1")
@@ -144,7 +144,7 @@ def test_a_launch_from_start_to_end(cloud: Cloud, alice: RequestContext) -> None
     assert types() == []
     cloud.run()
     assert types() == ["instance.create.start", "instance.create.end"]
-    start, end = told()
+    start, end = notices()
     for message in (start, end):
         check_shape(message)
         assert set(data(message)) == CREATE
@@ -168,7 +168,7 @@ def test_a_launch_from_start_to_end(cloud: Cloud, alice: RequestContext) -> None
 def test_a_launch_that_finds_no_host(cloud: Cloud, alice: RequestContext) -> None:
     cloud.launch(alice)
     cloud.run()
-    (message,) = told()
+    (message,) = notices()
     check_shape(message)
     assert message["event_type"] == "instance.create.error"
     assert message["publisher_id"].startswith("nova-conductor:")
@@ -185,7 +185,7 @@ def test_a_delete(cloud: Cloud, alice: RequestContext) -> None:
     delete(context("alice"), server.id)
     cloud.run()
     assert types()[2:] == ["instance.delete.start", "instance.delete.end"]
-    start, end = told()[2:]
+    start, end = notices()[2:]
     assert len(data(start)["ip_addresses"]) == 1
     assert data(end)["ip_addresses"] == []
     assert data(end)["deleted_at"] is not None
@@ -222,10 +222,10 @@ def test_what_moves_no_state(cloud: Cloud, alice: RequestContext) -> None:
     named = ("interface_attach", "interface_detach", "trigger_crash_dump")
     phases = [f"instance.{name}.{phase}" for name in named for phase in ("start", "end")]
     assert types() == ["instance.lock", "instance.unlock", *phases]
-    lock = told()[0]
+    lock = notices()[0]
     assert (lock["publisher_id"].partition(":")[0], data(lock)["locked"]) == ("nova-api", True)
     assert data(lock)["locked_reason"] == "mine"
-    for message in told():
+    for message in notices():
         check_shape(message)
 
 
@@ -236,14 +236,14 @@ def test_every_change_of_state_is_told_to_who_wants_it(cloud: Cloud, alice: Requ
     cloud.run()
     update(alice, server.id, name="new")
     assert set(types()) == {"instance.update"}
-    moves = [data(message)["state_update"]["nova_object.data"] for message in told()]
+    moves = [data(message)["state_update"]["nova_object.data"] for message in notices()]
     seen = [(move["old_task_state"], move["new_task_state"]) for move in moves]
     assert seen == [("scheduling", "networking"), ("networking", "spawning"), ("spawning", None), (None, None)]
     assert [(move["old_state"], move["state"]) for move in moves][2] == ("building", "active")
-    for message in told():
+    for message in notices():
         check_shape(message)
         assert set(data(message)) == INSTANCE | {"state_update", "audit_period", "old_display_name", "tags"}
-    assert data(told()[-1])["display_name"] == "new"
+    assert data(notices()[-1])["display_name"] == "new"
 
 
 @pytest.mark.slow
@@ -258,7 +258,7 @@ def test_the_audit_of_usage_tells_of_every_server_once(cloud: Cloud, alice: Requ
     for _ in range(2):
         audit_usage(datetime.fromtimestamp(later, UTC))
     assert types() == ["instance.exists"] * 2
-    for message in told():
+    for message in notices():
         check_shape(message)
         assert set(data(message)) == INSTANCE | {"audit_period"}
         assert len(data(message)["ip_addresses"]) == 1
@@ -278,9 +278,9 @@ def test_hosts_and_aggregates(cloud: Cloud) -> None:
     verbs = ("create", "update_prop", "update_metadata", "add_host", "remove_host", "delete")
     phases = [f"aggregate.{verb}.{phase}" for verb in verbs for phase in ("start", "end")]
     assert types("") == ["service.create", "service.update", *phases, "service.delete"]
-    for message in told(""):
+    for message in notices(""):
         check_shape(message)
-    disabled = data(told("")[1])
+    disabled = data(notices("")[1])
     assert (disabled["host"], disabled["disabled"], disabled["disabled_reason"]) == ("kelvin", True, "broken fan")
     assert not Host.objects.exists()
 
@@ -298,7 +298,7 @@ def test_no_secret_is_ever_told(cloud: Cloud, settings: Any, alice: RequestConte
     cloud.run()
     delete(alice, server.id)
     cloud.run()
-    text = json.dumps(told())
+    text = json.dumps(notices())
     for secret in ("correct-horse", base64_of(99), base64_of(77), "/etc/secret", "admin_password", "user_data"):
         assert secret not in text
 
@@ -337,7 +337,7 @@ def test_each_is_a_line_of_json_in_the_log(
     with django_capture_on_commit_callbacks(execute=True):
         cloud.run()
     lines = [record.getMessage() for record in caplog.records if record.name == "novella.notifications"]
-    assert [json.loads(line) for line in lines if "instance." in line] == told()
+    assert [json.loads(line) for line in lines if "instance." in line] == notices()
     assert all("\n" not in line for line in lines)
 
 
@@ -358,7 +358,7 @@ def test_what_members_write_is_logged_for_debugging_only(
     logged = "".join(record.getMessage() for record in caplog.records if record.name == "novella.notifications")
     assert ("my-password" in logged) is (level == logging.DEBUG)
     assert '"token":' in logged
-    assert "my-password-2" in json.dumps(told()), "programs are told"
+    assert "my-password-2" in json.dumps(notices()), "programs are told"
 
 
 @pytest.mark.parametrize(
@@ -422,7 +422,7 @@ def test_volumes_of_a_server(cloud: Cloud, alice: RequestContext) -> None:
     server = cloud.launch(alice, image_id="", disks=(disk,))
     cloud.run()
     root = BlockDevice.objects.get()
-    devices = data(told()[-1])["block_devices"]
+    devices = data(notices()[-1])["block_devices"]
     assert [each["nova_object.name"] for each in devices] == ["BlockDevicePayload"]
     assert devices[0]["nova_object.data"] == {
         "device_name": "/dev/vda",
@@ -445,7 +445,7 @@ def test_volumes_of_a_server(cloud: Cloud, alice: RequestContext) -> None:
     cloud.run()
     named = [
         (each["event_type"].removeprefix("instance.volume_"), {k: v for k, v in data(each).items() if "volume_id" in k})
-        for each in told()
+        for each in notices()
     ]
     assert named == [
         *((f"attach.{phase}", {"volume_id": one}) for phase in ("start", "end")),
@@ -453,6 +453,6 @@ def test_volumes_of_a_server(cloud: Cloud, alice: RequestContext) -> None:
         *((f"detach.{phase}", {"volume_id": two}) for phase in ("start", "end")),
         *((f"attach.{phase}", {"volume_id": three}) for phase in ("start", "error")),
     ]
-    for message in told():
+    for message in notices():
         check_shape(message)
-    assert [len(data(each)["block_devices"]) for each in told()][:2] == [2, 2]
+    assert [len(data(each)["block_devices"]) for each in notices()][:2] == [2, 2]

@@ -29,7 +29,7 @@ from provisioning.notifications.messages import Notification, versioned
 from provisioning.notifications.models import Delivery, Webhook
 from provisioning.notifications.selectors import delivery_status
 from tests.jobs.conftest import eventually, kill_group
-from tests.notifications.conftest import Received, Receiver, told, types
+from tests.notifications.conftest import Received, Receiver, notices, types
 from tests.support.clouds import Cloud, context
 from tests.support.jobs import drain
 
@@ -54,11 +54,11 @@ def tell(event: str = "instance.test.start", subject: str = "one", **data: Any) 
 
 def told_in_order(receiver: Receiver) -> dict[str, list[int]]:
     """What came of each subject, by the numbers that ``tell`` was given."""
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
     for each in receiver.came:
         data = each.message["payload"]["nova_object.data"]
-        found.setdefault(data["subject"], []).append(data["number"])
-    return found
+        result.setdefault(data["subject"], []).append(data["number"])
+    return result
 
 
 def later() -> None:
@@ -81,7 +81,7 @@ def test_a_launch_reaches_the_webhook_as_it_stands_in_the_log(
     server = cloud.launch(alice)
     cloud.run()
     drain()
-    assert [each.message for each in webhook.came if "instance." in each.message["event_type"]] == told()
+    assert [each.message for each in webhook.came if "instance." in each.message["event_type"]] == notices()
     assert sorted(webhook.types) == ["instance.create.end", "instance.create.start", "service.create"]
     assert not Delivery.objects.exists()
     assert delivery_status().delivered == 3

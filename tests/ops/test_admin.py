@@ -138,9 +138,9 @@ def test_a_join_token_is_shown_once_with_the_command(admin: Client, db: None) ->
 @pytest.mark.slow
 def test_the_list_of_instances_costs_the_same_however_long_it_is(admin: Client, alice: Person, cloud: Cloud) -> None:
     def cost() -> int:
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             admin.get("/admin/compute/instance/")
-        return len(asked)
+        return len(queries)
 
     cloud.launch(alice.context)
     cost()
@@ -257,9 +257,9 @@ def test_the_page_of_an_instance_costs_the_same_however_much_was_done_to_it(
     cloud.run()
 
     def page() -> tuple[int, str]:
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             answer = admin.get(f"/admin/compute/instance/{server.pk}/change/")
-        return len(asked), answer.content.decode()
+        return len(queries), answer.content.decode()
 
     page()
     once, _ = page()

@@ -123,8 +123,8 @@ def test_the_catalog_is_changed_through_its_services(admin: Client) -> None:
 
 
 def test_trusts_are_seen_and_taken_back(admin: Client, alice: Person, charlie: Person) -> None:
-    asked = TrustRequest(charlie.user, impersonation=True, project=alice.project, roles=role_records(["reader"]))
-    trust = create_trust(alice.context, asked)
+    request = TrustRequest(charlie.user, impersonation=True, project=alice.project, roles=role_records(["reader"]))
+    trust = create_trust(alice.context, request)
     assert "charlie" in admin.get("/admin/identity/trust/").content.decode()
     assert "wonderland" in admin.get(f"/admin/identity/trust/{trust.id}/change/").content.decode()
     admin.post(f"/admin/identity/trust/{trust.id}/delete/", {"post": "yes"})

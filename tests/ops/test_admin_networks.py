@@ -46,8 +46,8 @@ def one_of_each(alice: Person, public: Network, number: int) -> None:
     services.add_interface_by_subnet(router, subnet, anywhere=True)
     port = services.create_port(alice.project_id, network)
     floating = services.create_floating_ip(alice.project_id, public)
-    wanted = ForwardingRequest("tcp", (22, 22), port, port.fixed_ips.get().address, (22, 22))
-    services.create_port_forwarding(floating, wanted)
+    request = ForwardingRequest("tcp", (22, 22), port, port.fixed_ips.get().address, (22, 22))
+    services.create_port_forwarding(floating, request)
     services.create_floating_ip(alice.project_id, public)
     group = services.create_security_group(alice.project_id, f"group-{number}")
     services.allow_ingress(group, "tcp", 22)
@@ -59,12 +59,12 @@ def one_of_each(alice: Person, public: Network, number: int) -> None:
 @pytest.mark.slow
 def test_a_list_costs_as_much_with_one_row_as_with_many(admin: Client, alice: Person, public: Network) -> None:
     def cost() -> dict[str, int]:
-        found = {}
+        result = {}
         for name in LISTS:
-            with CaptureQueriesContext(connection) as asked:
+            with CaptureQueriesContext(connection) as queries:
                 assert admin.get(f"/admin/network/{name}/").status_code == 200
-            found[name] = len(asked)
-        return found
+            result[name] = len(queries)
+        return result
 
     one_of_each(alice, public, 1)
     cost()  # what is asked once for a process

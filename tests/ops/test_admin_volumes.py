@@ -72,12 +72,12 @@ def one_of_each(town: Town, number: int) -> Volume:
 @pytest.mark.deep
 def test_a_list_costs_as_much_with_one_row_as_with_many(admin: Client, town: Town) -> None:
     def cost() -> dict[str, int]:
-        found = {}
+        result = {}
         for name in LISTS:
-            with CaptureQueriesContext(connection) as asked:
+            with CaptureQueriesContext(connection) as queries:
                 assert admin.get(f"{PAGES}{name}/").status_code == 200, name
-            found[name] = len(asked)
-        return found
+            result[name] = len(queries)
+        return result
 
     volume = one_of_each(town, 1)
     cost()  # what is asked once for a process
@@ -89,7 +89,7 @@ def test_a_list_costs_as_much_with_one_row_as_with_many(admin: Client, town: Tow
     for number in (2, 3):
         one_of_each(town, number)
     assert cost() == once
-    for name, words, found in (
+    for name, words, result in (
         ("volume", str(volume.id), "volume-1"),
         ("volume", town_project(town), "volume-2"),
         ("snapshot", "volume-1", "snapshot-1"),
@@ -99,7 +99,7 @@ def test_a_list_costs_as_much_with_one_row_as_with_many(admin: Client, town: Tow
         ("storagepool", "kelvin", "local"),
     ):
         page = admin.get(f"{PAGES}{name}/", {"q": words})
-        assert found in page.content.decode(), name
+        assert result in page.content.decode(), name
 
 
 def town_project(town: Town) -> str:
@@ -126,8 +126,8 @@ def test_pools_of_one_name_are_told_apart_where_one_is_chosen(admin: Client, tow
     page = admin.get(f"{PAGES}volume/").content.decode()
     for each in (town.host.name, other.host.name):
         assert page.count(f"{each}@fake#local") >= 1, "among the filters"
-    asked = act(admin, f"{PAGES}volume/", "migrate", [Volume.objects.get()]).content.decode()
-    assert all(f"{each}@fake#local" in asked for each in (town.host.name, other.host.name))
+    requested = act(admin, f"{PAGES}volume/", "migrate", [Volume.objects.get()]).content.decode()
+    assert all(f"{each}@fake#local" in requested for each in (town.host.name, other.host.name))
 
 
 @pytest.mark.slow
@@ -218,12 +218,12 @@ def test_other_offers_are_made_and_changed(admin: Client, town: Town, alice: Per
         f"{PAGES}qosspec/add/", {"name": "q", "consumer": "back-end", "specs": '{"a": "1", "read_iops_sec": "2"}'}
     )
     spec = QosSpec.objects.get()
-    place, wanted = f"{PAGES}qosspec/{spec.pk}/change/", {"read_iops_sec": "3"}
+    place, requested = f"{PAGES}qosspec/{spec.pk}/change/", {"read_iops_sec": "3"}
     refused = admin.post(place, {"consumer": "front-end", "specs": json.dumps({"read_iops_sec": "few"})})
     assert "read_iops_sec" in refused.content.decode()
-    admin.post(place, {"consumer": "front-end", "specs": json.dumps(wanted)})
+    admin.post(place, {"consumer": "front-end", "specs": json.dumps(requested)})
     spec.refresh_from_db()
-    assert (spec.consumer, spec.specs) == ("front-end", wanted)
+    assert (spec.consumer, spec.specs) == ("front-end", requested)
     admin.post(f"{PAGES}grouptype/add/", {"name": "g", "is_public": "on", "group_specs": '{"a": "1"}'})
     group = GroupType.objects.get(name="g")
     admin.post(f"{PAGES}grouptype/{group.pk}/change/", {"name": "h", "group_specs": "{}"})

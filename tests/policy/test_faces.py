@@ -93,8 +93,8 @@ def test_the_api_grants_to_whom_the_file_does(alice: Person, bob: Person, charli
     assert Api(auditor).post("/compute/v2.1/flavors", flavor).status_code == 200
     assert Flavor.objects.filter(name="x").exists()
     assert len(Api(auditor).get("/compute/v2.1/os-hypervisors").json()["hypervisors"]) == Host.objects.count()
-    found = Api(auditor).get("/compute/v2.1/servers?all_tenants=1").json()["servers"]
-    assert [server["id"] for server in found] == [str(web.id)]
+    servers = Api(auditor).get("/compute/v2.1/servers?all_tenants=1").json()["servers"]
+    assert [server["id"] for server in servers] == [str(web.id)]
 
 
 @pytest.mark.usefixtures("plain_static")

@@ -66,10 +66,10 @@ def test_every_page_and_action_of_the_admin_asks_a_rule() -> None:
     wrong = []
     for model, page in django_admin.site._registry.items():
         assert isinstance(page, Ruled)
-        wanted = {"view", *(action if isinstance(action, str) else action.__name__ for action in page.actions)}
+        requested = {"view", *(action if isinstance(action, str) else action.__name__ for action in page.actions)}
         if isinstance(page, Written):
-            wanted |= {name for name in ("add", "change", "delete") if _is_open(page, f"has_{name}_permission")}
-        wrong += [f"{model._meta.label}: {name}" for name in sorted(wanted - page.rules.keys())]
+            requested |= {name for name in ("add", "change", "delete") if _is_open(page, f"has_{name}_permission")}
+        wrong += [f"{model._meta.label}: {name}" for name in sorted(requested - page.rules.keys())]
         wrong += [f"{model._meta.label}: no rule {rule}" for rule in page.rules.values() if rule not in RULES]
     assert not wrong, "\n" + "\n".join(wrong)
 

@@ -102,7 +102,7 @@ def at_once(count: int, work: Callable[[int], object]) -> Counter[str]:
 
 
 def nothing_is_wrong() -> None:
-    assert [str(found) for found in examine()] == []
+    assert [str(finding) for finding in examine()] == []
 
 
 @pytest.mark.deep
@@ -316,8 +316,8 @@ def test_a_process_killed_between_reserve_and_commit_leaves_a_server_that_counts
 def test_what_was_reserved_for_something_that_was_never_made_is_told_and_mended() -> None:
     lost = uuid.uuid4()
     killed(lambda: reserve(PROJECT, lost, {"volumes": 1, "gigabytes": 20}))
-    assert [found.kind for found in examine()] == ["orphan", "orphan"]
-    assert {str(lost) in str(found) for found in examine()} == {True}
+    assert [finding.kind for finding in examine()] == ["orphan", "orphan"]
+    assert {str(lost) in str(finding) for finding in examine()} == {True}
     assert len(repair()) == 2
     assert usage_of(PROJECT)["gigabytes"] == 0
     nothing_is_wrong()

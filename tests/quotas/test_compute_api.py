@@ -223,8 +223,8 @@ def test_one_user_has_limits_of_its_own(path: str, operator_api: Api, people: Pe
     assert api.get(path).json()["quota_set"] == whole
     assert api.get(f"{V21}/limits").json()["limits"]["absolute"]["maxTotalCores"] == 20
     networks = {} if version < "2.37" else {"networks": "auto"}
-    wanted = {"name": "x", "imageRef": str(cloud.image.id), "flavorRef": "2", **networks}
-    refused = api.post(f"{V21}/servers", {"server": wanted})
+    requested = {"name": "x", "imageRef": str(cloud.image.id), "flavorRef": "2", **networks}
+    refused = api.post(f"{V21}/servers", {"server": requested})
     assert (refused.status_code, "Quota exceeded for cores" in str(refused.json())) == (403, True)
     answer = operator.delete(path + of_user)
     assert (answer.status_code, answer.content) == (202, b"")

@@ -163,11 +163,11 @@ def made_in(tree: ast.AST) -> set[str]:
 
 def limited_names(tree: ast.AST) -> set[str]:
     """The limited models that a module imports: another app may have a model of the same name."""
-    found = set()
+    result = set()
     for node in (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module):
         app = str(node.module).removeprefix("provisioning.").partition(".")[0]
-        found |= {alias.name for alias in node.names if f"{app}.{alias.name}" in limited()}
-    return found
+        result |= {alias.name for alias in node.names if f"{app}.{alias.name}" in limited()}
+    return result
 
 
 def calls_in(tree: ast.AST, module: str = "provisioning.quotas.services.ledger") -> set[str]:
@@ -219,8 +219,8 @@ def test_every_module_that_makes_what_is_limited_asks_the_quotas() -> None:
             assert (made, calls_in(tree, WRITERS[name][1])) == (WRITERS[name][0], {"reserve_servers"})
         elif made:
             found[name] = made
-            asked = calls_in(tree) & {"reserve", "hold", "hold_all"} | calls_in(tree, GROWTH) & {"grow"}
-            assert asked, f"{path} makes {made} without asking the quotas"
+            requested = calls_in(tree) & {"reserve", "hold", "hold_all"} | calls_in(tree, GROWTH) & {"grow"}
+            assert requested, f"{path} makes {made} without asking the quotas"
     assert found == MAKERS
 
 
@@ -506,7 +506,7 @@ def test_each_way_ends_at_the_limit(people: People, resource: str, way: Callable
     if resource in LEDGER:
         assert usage_of(scope)[resource] > before
     if way is not port_for_a_stray_device:  # in the cloud a launch comes first, and commits with its server
-        assert [str(found) for found in drift.find()] == []
+        assert [str(difference) for difference in drift.find()] == []
 
 
 # ----- whole lives leave nothing --------------------------------------------------------------------------------------
@@ -518,7 +518,7 @@ def test_a_seeded_cloud_is_counted(settings: Settings, tmp_path: Path) -> None:
     settings.PORTAL_DIR, settings.IMAGE_DIR = tmp_path, tmp_path / "images"
     for _ in range(2):
         call_command("bootstrap", "--simulated", verbosity=0)
-        assert [str(found) for found in drift.find()] == []
+        assert [str(difference) for difference in drift.find()] == []
     demo = usage_of(Project.objects.get(name="demo").id)
     held = {name: demo[name] for name in ("networks", "subnets", "security_groups", "security_group_rules")}
     assert held == {"networks": 1, "subnets": 1, "security_groups": 1, "security_group_rules": 6}

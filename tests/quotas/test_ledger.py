@@ -34,7 +34,7 @@ def held() -> dict[str, int]:
 
 def wrong_counters() -> list[drift.Finding]:
     """The owners of these tests have no records: only the sums are looked at."""
-    return [found for found in drift.find() if found.kind == "counter"]
+    return [difference for difference in drift.find() if difference.kind == "counter"]
 
 
 def reserved() -> dict[str, int]:

@@ -71,7 +71,7 @@ def test_twenty_against_a_limit_of_ten(known: bool) -> None:
     assert at_once(20, lambda number: reserve(uuid.UUID(int=100 + number))) == {"reserved": 10, "over": 10}
     assert selectors.usage_of(PROJECT)["instances"] == 10
     assert selectors.usage_of(PROJECT)["ram"] == 5120
-    assert [found for found in drift.find() if found.kind == "counter"] == []
+    assert [difference for difference in drift.find() if difference.kind == "counter"] == []
 
 
 @pytest.mark.slow
@@ -86,4 +86,4 @@ def test_one_owner_at_once_holds_once() -> None:
 
     assert at_once(8, finish) == {"done": 8}
     assert selectors.usage_of(PROJECT)["instances"] == 0
-    assert [found for found in drift.find() if found.kind == "counter"] == []
+    assert [difference for difference in drift.find() if difference.kind == "counter"] == []

@@ -230,7 +230,7 @@ def test_the_check_tells_whose_it_is_and_mends_it(
     Reservation.objects.filter(resource="cores").update(user_id=carol.user_id)
     Reservation.objects.filter(resource="ram").update(user_id=None)
     Reservation.objects.filter(resource="ports").update(user_id=carol.user_id)
-    assert sorted((found.kind, found.resource) for found in examine()) == [
+    assert sorted((finding.kind, finding.resource) for finding in examine()) == [
         ("user", "cores"),
         ("user", "ports"),
         ("user", "ram"),
@@ -248,9 +248,9 @@ def test_who_has_no_limit_asks_nothing_more_of_the_database(
     def queries(caller: RequestContext) -> int:
         with CaptureQueriesContext(
             connection,
-        ) as asked:
+        ) as captured:
             cloud.launch(caller)
-        return len(asked)
+        return len(captured)
 
     assert carol.user_id is not None
     cloud.launch(alice)
@@ -261,7 +261,7 @@ def test_who_has_no_limit_asks_nothing_more_of_the_database(
     assert queries(alice) == plain
     bound(alice, cores=9)
     assert queries(alice) == plain + 2, "what the user holds: to say how many fit, and while nobody else adds to it"
-    with CaptureQueriesContext(connection) as asked, transaction.atomic():
+    with CaptureQueriesContext(connection) as captured, transaction.atomic():
         hold(project, uuid.uuid4(), {"server_groups": 1}, user_id=carol.user_id)
-    statements: list[Any] = [each["sql"] for each in asked if "SUM(" in each["sql"]]
+    statements: list[Any] = [each["sql"] for each in captured if "SUM(" in each["sql"]]
     assert statements == []

@@ -51,7 +51,7 @@ class Call(NamedTuple):
 
 def read(cell: str, service: str) -> list[Call]:
     """Parse a cell such as ``GET``, ``POST /users``, ``GET /users/{id}``, with actions after their path."""
-    found: list[Call] = []
+    values: list[Call] = []
     methods: list[str] = []
     fresh = True
     for words in re.findall(r"`([^`]+)`", cell):
@@ -62,13 +62,13 @@ def read(cell: str, service: str) -> list[Call]:
         if path.startswith("/"):
             fresh = True
             whole = path if re.match(rf"/{service}(/|$)", path) else VERSIONS[service] + path
-            found += (Call(method, whole) for method in methods)
+            values += (Call(method, whole) for method in methods)
         elif words not in METHODS:
-            bare = found[-1] if found[-1].action is None else found[-1]._replace(action=None)
-            if found[-1].action is None:
-                found.pop()
-            found.append(bare._replace(action=words))
-    return found
+            bare = values[-1] if values[-1].action is None else values[-1]._replace(action=None)
+            if values[-1].action is None:
+                values.pop()
+            values.append(bare._replace(action=words))
+    return values
 
 
 def written(calls: Iterable[Call], service: str) -> str:

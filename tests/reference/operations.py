@@ -66,7 +66,7 @@ class Operation:
 
     def url(self, **ids: str) -> str:
         """Return the path with parameters replaced by ``ids`` or by example values."""
-        return re.sub(r"\{(\w+)\}", lambda found: (ANY | ids).get(found[1], "1"), self.whole_path)
+        return re.sub(r"\{(\w+)\}", lambda match: (ANY | ids).get(match[1], "1"), self.whole_path)
 
     @property
     def outcome(self) -> str:
@@ -94,16 +94,16 @@ def operations(service: str) -> Iterator[Operation]:
         if line.startswith("= "):
             section = line[2:]
         elif line and not line.startswith("#"):
-            found = LINE.fullmatch(line)
-            assert found, line
+            match = LINE.fullmatch(line)
+            assert match, line
             yield Operation(
                 service,
                 section,
-                found["method"],
-                found["path"],
-                found["action"],
-                found["status"],
-                found["remark"] or "",
+                match["method"],
+                match["path"],
+                match["action"],
+                match["status"],
+                match["remark"] or "",
             )
 
 

@@ -127,8 +127,8 @@ class Scene:
             self._know(str(person.project_id), f"{person.project.name}_project_id")
 
     def person(self, who: str) -> Person:
-        found: Person = getattr(self.people, who)
-        return found
+        person: Person = getattr(self.people, who)
+        return person
 
     def api(self, who: str) -> Api:
         """A client of a person; at the oldest microversion unless its headers say otherwise."""
@@ -250,8 +250,8 @@ class Scene:
     def _filled(self, path: str, *, plain: bool = False) -> str:
         """Put ids for the names of an address; ``plain``: leave those that differ from run to run."""
 
-        def value(found: re.Match[str]) -> str:
-            return f"<{found[1]}>" if plain and found[1] in self._given else str(self.ids[found[1]])
+        def value(match: re.Match[str]) -> str:
+            return f"<{match[1]}>" if plain and match[1] in self._given else str(self.ids[match[1]])
 
         return re.sub(r"\{([\w-]+)\}", value, path)
 

@@ -69,7 +69,7 @@ def _walk(value: Any, at: str) -> Iterator[tuple[str, str]]:
 
 def reference(service: str) -> dict[str, dict[Version, Shape]]:
     """Read what the reference's samples hold, by operation and microversion; (0, 0) where there are none."""
-    found: dict[str, dict[Version, Shape]] = {}
+    result: dict[str, dict[Version, Shape]] = {}
     versions: list[Version] = []
     for line in (HERE / "reference" / f"{service}.txt").read_text().splitlines():
         if line.startswith("#"):
@@ -78,12 +78,12 @@ def reference(service: str) -> dict[str, dict[Version, Shape]]:
             operation, _, given = line.partition(" @ ")
             versions = [_version(each) for each in given.split()]
             shapes: dict[Version, Shape] = {version: defaultdict(set) for version in versions}
-            found[operation] = shapes
+            result[operation] = shapes
             continue
         name, kinds, *ranges = line.split()
         for version in _covered(versions, ranges):
             shapes[version][name] |= set(kinds.split("|"))
-    return found
+    return result
 
 
 def _version(text: str) -> Version:
@@ -101,7 +101,7 @@ def _covered(versions: list[Version], ranges: list[str]) -> Iterator[Version]:
 
 def ours(service: str) -> dict[str, dict[Version, list[Any]]]:
     """Return the bodies of our good answers, by operation and microversion."""
-    found: dict[str, dict[Version, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    result: dict[str, dict[Version, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for each, pair in every_pair():
         body = pair["response"].get("body")
         if each != service or pair["response"]["status"] >= 400 or not isinstance(body, dict | list):
@@ -109,26 +109,26 @@ def ours(service: str) -> dict[str, dict[Version, list[Any]]]:
         since, until = _version(pair.get("since", "any")), _version(pair.get("until", "any"))
         for version in [(0, 0), *MICROVERSIONS.get(service, [])]:
             if since <= version <= until:
-                found[pair["operation"]][version].append(body)
-    return found
+                result[pair["operation"]][version].append(body)
+    return result
 
 
 def differences(service: str) -> set[Difference]:
     """Compare at every microversion of which the reference has a sample."""
-    found: set[Difference] = set()
+    result: set[Difference] = set()
     mine = ours(service)
     for operation, shapes in reference(service).items():
-        for version, wanted in shapes.items():
+        for version, requested in shapes.items():
             bodies = mine.get(operation, {}).get(version)
             if not bodies:
-                found.add((operation, "no answer", text_of(version) if version != (0, 0) else "any"))
+                result.add((operation, "no answer", text_of(version) if version != (0, 0) else "any"))
             elif operation not in DATA_OPERATIONS:
-                found |= {(operation, *each) for each in _compare(wanted, shape_of(bodies))}
-    return found
+                result |= {(operation, *each) for each in _compare(requested, shape_of(bodies))}
+    return result
 
 
-def _compare(wanted: Shape, shape: Shape) -> Iterator[tuple[str, str]]:
-    for name, kinds in wanted.items():
+def _compare(expected: Shape, shape: Shape) -> Iterator[tuple[str, str]]:
+    for name, kinds in expected.items():
         if name in shape:
             if not (kinds & shape[name] or "null" in kinds | shape[name]):
                 yield f"{'|'.join(sorted(shape[name]))} for {'|'.join(sorted(kinds))}", name
@@ -136,8 +136,8 @@ def _compare(wanted: Shape, shape: Shape) -> Iterator[tuple[str, str]]:
             yield "empty", within
         else:
             yield "missing", name
-    for name in shape.keys() - wanted.keys():
-        if not _empty_list(name, wanted):
+    for name in shape.keys() - expected.keys():
+        if not _empty_list(name, expected):
             yield "more", name
 
 

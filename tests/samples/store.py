@@ -80,9 +80,9 @@ class Difference:
 
     @classmethod
     def between(cls, old: Any, new: Any) -> Difference:
-        found = cls()
-        found._compare(old, new, "")
-        return found
+        difference = cls()
+        difference._compare(old, new, "")
+        return difference
 
     def _compare(self, old: Any, new: Any, at: str) -> None:
         if isinstance(old, dict) and isinstance(new, dict):

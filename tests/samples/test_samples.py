@@ -54,9 +54,9 @@ def test_answers_are_as_recorded(
     if writes:
         store.store(service, name, scene.pairs)
     found = {(pair["name"], pair.get("since")): pair for pair in scene.pairs}
-    wanted = {(pair["name"], pair.get("since")): pair for pair in store.load(service, name)}
-    assert list(found) == list(wanted)
-    for key, pair in wanted.items():
+    requested = {(pair["name"], pair.get("since")): pair for pair in store.load(service, name)}
+    assert list(found) == list(requested)
+    for key, pair in requested.items():
         assert store.exactly(found[key]) == store.exactly(pair), key
 
 

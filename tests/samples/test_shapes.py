@@ -12,13 +12,13 @@ from tests.samples.store import HERE
 
 def listed(service: str) -> list[Difference]:
     """Read ``OPERATION | what | name | reason``; an operation and a name may have ``*``."""
-    found = []
+    values = []
     for line in (HERE / "differences" / f"{service}.txt").read_text().splitlines():
         if line and not line.startswith("#"):
             operation, what, name, reason = (part.strip() for part in line.split(" | ", 3))
             assert reason, line
-            found.append((operation, what, name))
-    return found
+            values.append((operation, what, name))
+    return values
 
 
 def is_one_of(difference: Difference, line: Difference) -> bool:

@@ -34,7 +34,7 @@ def state_with(**changes: Any) -> HostState:
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted", "passes"),
+    ("name", "requested", "passes"),
     [
         ("hypervisor_type", "KVM", True),
         ("hypervisor_type", "QEMU", False),
@@ -74,8 +74,8 @@ def state_with(**changes: Any) -> HostState:
         ("", "", False),
     ],
 )
-def test_a_flavor_asks_for_capabilities(name: str, wanted: str, passes: bool) -> None:
-    assert bool(rank([state_with()], replace(SPEC, capabilities={name: wanted})).ranked) is passes
+def test_a_flavor_asks_for_capabilities(name: str, requested: str, passes: bool) -> None:
+    assert bool(rank([state_with()], replace(SPEC, capabilities={name: requested})).ranked) is passes
 
 
 def test_every_capability_must_be_met_and_the_reason_names_them() -> None:
@@ -99,7 +99,7 @@ def test_topologies_are_numbers(count: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted", "expected"),
+    ("value", "requested", "expected"),
     [
         ("aes avx", "<all-in> aes avx", True),
         ("aes", "<all-in>", False),
@@ -110,8 +110,8 @@ def test_topologies_are_numbers(count: str) -> None:
         ("4", "== nan", False),
     ],
 )
-def test_operators_of_several_words(value: Any, wanted: str, expected: bool) -> None:
-    assert meets(value, wanted) is expected
+def test_operators_of_several_words(value: Any, requested: str, expected: bool) -> None:
+    assert meets(value, requested) is expected
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def test_an_image_that_needs_both_is_told_what_each_host_lacks() -> None:
         "1 host has another processor than the image needs (x86_64), "
         "1 host does not have the hypervisor that the image needs (kvm >=9.0)"
     )
-    for hosts, asked in (([arm], replace(spec, hypervisor_type="", hypervisor_versions="")), ([old], spec)):
-        assert len(rank(hosts, asked).filters[-1].reason.split(", ")) == 1
+    for hosts, requested in (([arm], replace(spec, hypervisor_type="", hypervisor_versions="")), ([old], spec)):
+        assert len(rank(hosts, requested).filters[-1].reason.split(", ")) == 1
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def test_an_image_needs_its_processor(asked: str, has: str, passes: bool) -> Non
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted", "expected"),
+    ("value", "requested", "expected"),
     [
         ("true", "true", True),
         ("true", "false", False),
@@ -200,8 +200,8 @@ def test_an_image_needs_its_processor(asked: str, has: str, passes: bool) -> Non
         ("x", "", False),
     ],
 )
-def test_extra_specs_are_read_as_nova_does(value: str, wanted: str, expected: bool) -> None:
-    assert meets(value, wanted) is expected
+def test_extra_specs_are_read_as_nova_does(value: str, requested: str, expected: bool) -> None:
+    assert meets(value, requested) is expected
 
 
 def test_every_key_must_be_met_by_one_of_the_aggregates() -> None:

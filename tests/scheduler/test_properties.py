@@ -121,10 +121,12 @@ def test_the_ranked_are_exactly_the_hosts_that_every_filter_lets_pass(
     hosts: list[HostState], spec: RequestSpec, options: Options
 ) -> None:
     decision = decide(hosts, spec, options)
-    wanted = options.driver.request(spec, options)
+    requested = options.driver.request(spec, options)
     filters = options.driver.filters(options)
     expected = {
-        each.name for each in hosts if all(judge.passes(each, wanted) for judge in filters if judge.applies(wanted))
+        each.name
+        for each in hosts
+        if all(judge.passes(each, requested) for judge in filters if judge.applies(requested))
     }
     assert {item.host.name for item in decision.ranked} == expected
     assert decision.suitable == len(expected)

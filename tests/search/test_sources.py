@@ -40,7 +40,7 @@ def web(alice: Person, cloud: Cloud) -> Instance:
     return made
 
 
-def found(person: Person, text: str) -> list[tuple[str, str]]:
+def hits_of(person: Person, text: str) -> list[tuple[str, str]]:
     return [(hit.kind, hit.name) for hit in search(person.context, text)]
 
 
@@ -50,24 +50,24 @@ def port_of(server: Instance) -> Port:
 
 def test_names_are_found_by_beginning_and_by_part(alice: Person, web: Instance) -> None:
     for text in ("web-1", "WEB", "eb-1", "  web-1  "):
-        assert ("instance", "web-1") in found(alice, text)
-    assert found(alice, "blue")[:2] == [("network", "blue"), ("subnet", "blue-v4")]
-    assert found(alice, "") == []
-    assert found(alice, "\0") == []
+        assert ("instance", "web-1") in hits_of(alice, text)
+    assert hits_of(alice, "blue")[:2] == [("network", "blue"), ("subnet", "blue-v4")]
+    assert hits_of(alice, "") == []
+    assert hits_of(alice, "\0") == []
 
 
 def test_ids_are_found_whole_and_by_their_beginning(alice: Person, web: Instance) -> None:
     for text in (str(web.id), web.id.hex, str(web.id)[:8], str(web.id)[:13].upper()):
-        assert ("instance", "web-1") in found(alice, text)
-    assert found(alice, str(uuid.uuid4())) == []
+        assert ("instance", "web-1") in hits_of(alice, text)
+    assert hits_of(alice, str(uuid.uuid4())) == []
 
 
 def test_addresses_lead_to_their_owner(alice: Person, web: Instance) -> None:
     port = port_of(web)
     address = port.fixed_ips.get().address
     for text in (address, address[:-1], port.mac_address, port.mac_address.upper()):
-        assert ("instance", "web-1") in found(alice, text), text
-    assert ("subnet", "blue-v4") in found(alice, "10.77.0.0/24")
+        assert ("instance", "web-1") in hits_of(alice, text), text
+    assert ("subnet", "blue-v4") in hits_of(alice, "10.77.0.0/24")
     (hit,) = (each for each in search(alice.context, address) if each.kind == "instance")
     assert hit.detail == address
 
@@ -78,16 +78,16 @@ def test_a_floating_ip_leads_to_its_instance(alice: Person, operator: Person, we
     blue = port_of(web).network
     network.create_connected_router(alice.project_id, list(blue.subnets.all()), gateway=network.Gateway(outside))
     floating = network.create_floating_ip(alice.project_id, outside, port=port_of(web))
-    kinds = found(alice, floating.address)
+    kinds = hits_of(alice, floating.address)
     assert ("floating_ip", floating.address) in kinds
     assert ("instance", "web-1") in kinds
 
 
 def test_tags_are_found(alice: Person, web: Instance) -> None:
     add_tag(alice.context, web.id, "Laboratory")
-    assert ("instance", "web-1") in found(alice, "labo")
+    assert ("instance", "web-1") in hits_of(alice, "labo")
     network.set_tags(port_of(web).network, ["physics"])
-    assert ("network", "blue") in found(alice, "physics")
+    assert ("network", "blue") in hits_of(alice, "physics")
 
 
 def test_another_projects_things_are_never_found(charlie: Person, alice: Person, web: Instance) -> None:
@@ -99,7 +99,7 @@ def test_another_projects_things_are_never_found(charlie: Person, alice: Person,
         *("10.77.0.0/24", str(port.id), str(port.network_id)),
     )
     for text in texts:
-        assert found(charlie, text) == [], text
+        assert hits_of(charlie, text) == [], text
 
 
 def test_server_groups_are_found_with_their_policy(alice: Person, charlie: Person, operator: Person) -> None:
@@ -107,24 +107,24 @@ def test_server_groups_are_found_with_their_policy(alice: Person, charlie: Perso
     for person in (alice, operator):
         (hit,) = search(person.context, "apart")
         assert (hit.kind, hit.id, hit.detail) == ("server_group", str(group.id), "anti-affinity")
-    assert found(charlie, "apart") == []
+    assert hits_of(charlie, "apart") == []
 
 
 def test_operators_find_everything(operator: Person, alice: Person, web: Instance) -> None:
     port = port_of(web)
-    assert ("instance", "web-1") in found(operator, "web-1")
-    assert ("instance", "web-1") in found(operator, port.fixed_ips.get().address)
-    assert ("network", "blue") in found(operator, "blue")
-    assert ("user", "alice") in found(operator, "alice")
-    assert ("project", "wonderland") in found(operator, "wonder")
-    assert ("host", "host-1") in found(operator, "host-1")
+    assert ("instance", "web-1") in hits_of(operator, "web-1")
+    assert ("instance", "web-1") in hits_of(operator, port.fixed_ips.get().address)
+    assert ("network", "blue") in hits_of(operator, "blue")
+    assert ("user", "alice") in hits_of(operator, "alice")
+    assert ("project", "wonderland") in hits_of(operator, "wonder")
+    assert ("host", "host-1") in hits_of(operator, "host-1")
     (hit,) = (each for each in search(operator.context, "web-1") if each.kind == "instance")
     assert hit.project_id == alice.project_id
 
 
 def test_members_find_no_people_and_no_hosts(alice: Person, web: Instance) -> None:
-    assert found(alice, "charlie") == []
-    assert found(alice, "host-1") == []
+    assert hits_of(alice, "charlie") == []
+    assert hits_of(alice, "host-1") == []
 
 
 def test_each_kind_is_bounded_and_the_exact_name_is_first(alice: Person, db: None) -> None:
@@ -132,14 +132,14 @@ def test_each_kind_is_bounded_and_the_exact_name_is_first(alice: Person, db: Non
         Volume(project_id=alice.project_id, name=name, size_gb=1)
         for name in [*(f"data-{number}" for number in range(30)), "data"]
     )
-    hits = found(alice, "data")
+    hits = hits_of(alice, "data")
     assert len(hits) == OF_KIND
-    assert found(alice, "data-29") == [("volume", "data-29")]
+    assert hits_of(alice, "data-29") == [("volume", "data-29")]
 
 
 @pytest.mark.parametrize("text", ["%", "_", "'", '"; --', "\u202e", "😀", ":" * 300, "....", "ffffff", "-" * 40, "/"])
 def test_strange_texts_find_nothing_and_break_nothing(alice: Person, web: Instance, text: str) -> None:
-    assert [name for kind, name in found(alice, text) if kind == "instance"] == []
+    assert [name for kind, name in hits_of(alice, text) if kind == "instance"] == []
 
 
 def test_one_resource_is_found_by_kind_and_id(alice: Person, charlie: Person, web: Instance) -> None:
@@ -162,4 +162,4 @@ def test_the_number_of_queries_does_not_depend_on_the_number_of_resources(
     people: People, web: Instance, django_assert_max_num_queries: Any
 ) -> None:
     with django_assert_max_num_queries(60):
-        found(people.operator, "10.77.0.")
+        hits_of(people.operator, "10.77.0.")

@@ -176,4 +176,4 @@ def as_route(path: str) -> str:
 
 
 def _filled(text: str, ids: dict[str, str]) -> str:
-    return re.sub(r"<(\w+)>", lambda found: ids[found[1]], text)
+    return re.sub(r"<(\w+)>", lambda match: ids[match[1]], text)

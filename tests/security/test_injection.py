@@ -61,10 +61,10 @@ def rendered(rule: SecurityRule) -> str:
     """What nft is told of a group with one rule."""
     group = SecurityGroupDocument(id="0" * 32, rules=[rule])
     port = msgspec.structs.replace(PORT, security_group_ids=[group.id])
-    wanted = DesiredState(
+    requested = DesiredState(
         ports=(LocalPort("i", "web", port),), networks={"n": DOCUMENT}, security_groups={group.id: group}
     )
-    return tables.whole([groups.table(plan.draw(wanted, {"p": 1}, {"n": 1}))])
+    return tables.whole([groups.table(plan.draw(requested, {"p": 1}, {"n": 1}))])
 
 
 @pytest.mark.parametrize("value", ["a" * 64 + "\n", "../" + "a" * 64, "A" * 64])

@@ -27,10 +27,10 @@ LENGTHS = [
 
 @pytest.mark.parametrize("length", LENGTHS)
 def test_console_length(world: World, length: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int | None] = []
+    requests: list[int | None] = []
 
     def call(host_id: uuid.UUID, body: ConsoleOutputCall, timeout: float) -> ConsoleOutput:
-        asked.append(decode_call_body(encode(body)).lines)  # type: ignore[union-attr]
+        requests.append(decode_call_body(encode(body)).lines)  # type: ignore[union-attr]
         return ConsoleOutput(text="")
 
     monkeypatch.setattr(calls, "call", call)

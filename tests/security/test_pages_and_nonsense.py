@@ -41,7 +41,7 @@ def test_forms_of_the_admin(pages: Client, page: str, value: str) -> None:
 @pytest.mark.slow
 def test_addresses_of_the_admin(pages: Client, operator: Person) -> None:
     here = f"/admin/identity/user/{operator.user.id}/change/"
-    asked = {
+    requested = {
         f"{here}?_to_field=": 400,
         f"{here}?_to_field=password": 400,
         f"{here}?_to_field=id": 200,
@@ -55,7 +55,7 @@ def test_addresses_of_the_admin(pages: Client, operator: Person) -> None:
         "/admin/identity/user/?enabled__exact=1&domain__id__exact=default&q=a": 200,
         "/admin/identity/user/x/change/": 302,
     }
-    assert {path: pages.get(path).status_code for path in asked} == asked
+    assert {path: pages.get(path).status_code for path in requested} == requested
     fields = {"action": "disable", "_selected_action": ["x", "\0"], "confirmed": "yes"}
     assert pages.post("/admin/identity/user/", fields).status_code in {302, 400}
 

@@ -134,7 +134,7 @@ def test_a_host_that_claims_a_deleted_server_does_not_keep_its_own_host_from_bei
     agent.report(command, "failed", error_code="busy", message="not now")
     HostCommand.objects.update(created_at=timezone.now() - LONG_AGO)
     Instance.objects.filter(id=row.id).update(updated_at=timezone.now() - LONG_AGO)
-    assert [found.subject for found in examine(["allocations"], pause=0)] == [f"instance {row.id}"]
+    assert [finding.subject for finding in examine(["allocations"], pause=0)] == [f"instance {row.id}"]
     reaper.reap()
     assert orders_of(agent, row).filter(finished_at=None).exists()
     agent.work()
@@ -228,9 +228,9 @@ def test_a_host_with_many_strange_things_hides_no_other_host_from_the_doctor(
     quiet.left = [Leftover(kind="folder", name=key, subject_id=key)]
     for agent in (loud, quiet, loud, quiet):
         agent.measured()
-    found = examine(["leftovers"], pause=0)
-    assert any(each.subject == "host b" for each in found)
-    assert any("more" in each.sentence for each in found if each.subject == "host a")
+    findings = examine(["leftovers"], pause=0)
+    assert any(each.subject == "host b" for each in findings)
+    assert any("more" in each.sentence for each in findings if each.subject == "host a")
 
 
 def test_a_host_makes_no_image_the_doctor_s_to_delete(cloud: Cloud, alice: RequestContext) -> None:

@@ -180,8 +180,8 @@ def test_searches_and_dry_runs_have_limits_of_their_own(people: People, cloud: C
     api = Api(people.alice)
     searches = [api.get(f"{V21}/servers?{query}").status_code for query in ("name=w.b", "status=ACTIVE", "ip=10.0")]
     assert searches == [200, 200, 429]
-    asked = {"would_fit": {"flavorRef": "1"}}
-    assert [api.post(f"{V21}/novella-would-fit", asked).status_code for _ in range(2)] == [200, 429]
+    requested = {"would_fit": {"flavorRef": "1"}}
+    assert [api.post(f"{V21}/novella-would-fit", requested).status_code for _ in range(2)] == [200, 429]
 
 
 def test_the_dashboard_says_it_in_a_sentence_and_keeps_what_was_typed(people: People, cloud: Cloud) -> None:

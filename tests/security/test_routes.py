@@ -133,8 +133,8 @@ def _persons(row: Row) -> list[str]:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_at_landing_each_person_asks_for_rows_of_each_part(part: str) -> None:
-    asked = Counter(person for row in ROWS if _part(row) == part for person in _persons(row))
-    assert set(asked) == set(PERSONS)
+    requested = Counter(person for row in ROWS if _part(row) == part for person in _persons(row))
+    assert set(requested) == set(PERSONS)
 
 
 def _answers(row: Row, world: World, written: list[str], *, everybody: bool) -> dict[str, HttpResponse]:
@@ -211,19 +211,19 @@ def _spoiled(body: Any) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("data", ["{", "[]", ""])
 def test_the_policy_is_checked_before_the_body(data: str, world: World) -> None:
-    wrong, asked = [], 0
+    wrong, requested = [], 0
     for row, person in _forbidden():
         body = data or json.dumps(_spoiled(row.sent(world.ids)))
         if body == "null" or (data and row.route.endswith(NAMES_ITS_RULE)):
             continue
-        asked += 1
+        requested += 1
         send = getattr(world.browser("nobody"), row.method.lower())
         headers = _headers(row, world, person)
         answer = send(row.path(world.ids), data=body, content_type="application/json", headers=headers)
         if answer.status_code != 403:
             wrong.append(f"{row}: {person} gets {answer.status_code} instead of 403")
     assert not wrong, "\n" + "\n".join(wrong)
-    assert asked > 100
+    assert requested > 100
 
 
 @pytest.mark.slow
@@ -335,4 +335,4 @@ async def test_no_other_site_opens_a_page_s_socket(stored_world: World, open_soc
         for route in routes
         for origin in origins
     }
-    assert {asked for asked, code in found.items() if code != 403} == set()
+    assert {requested for requested, code in found.items() if code != 403} == set()

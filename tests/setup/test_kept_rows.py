@@ -27,12 +27,12 @@ CHOSEN = {"id", "bridge", "segmentation_id", "mac_address", "device_id"}
 
 def everything() -> dict[str, list[str]]:
     """All rows of all tables that something is in, with ids by the order in which they come and no times."""
-    found = {}
+    result = {}
     for model in (model for label in APPS for model in apps.get_app_config(label).get_models()):
         rows = [_row(record) for record in model._default_manager.order_by(*_order(model))]
         if rows:
-            found[model.__name__] = rows
-    return found
+            result[model.__name__] = rows
+    return result
 
 
 def _order(model: type[models.Model]) -> list[str]:
@@ -51,19 +51,19 @@ def _own(value: Any) -> bool:
 
 def _twice(make: Callable[[], Any]) -> tuple[Any, Any]:
     """Make it, look at the rows, and undo it; then again."""
-    found = []
+    values = []
     for _ in range(2):
         with transaction.atomic():
             began = timezone.now()
             make()
-            found.append(everything())
+            values.append(everything())
             connection.check_constraints()
             for user in cast.User.objects.all():
                 assert (timezone.now() - user.created_at).total_seconds() < 60 + (
                     timezone.now() - began
                 ).total_seconds()
             transaction.set_rollback(True)
-    return found[0], found[1]
+    return values[0], values[1]
 
 
 @pytest.fixture(autouse=True)

@@ -35,10 +35,10 @@ def test_the_range_is_one_that_nobody_near_uses(used: list[str], chosen: str) ->
 
 def test_networks_around_are_those_of_the_routes(monkeypatch: pytest.MonkeyPatch) -> None:
     routes = [{"dst": "default"}, {"dst": "172.24.4.0/24"}, {"dst": "172.24.5.9"}]
-    asked: list[list[str]] = []
+    calls: list[list[str]] = []
 
     def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        asked.append(command)
+        calls.append(command)
         return subprocess.CompletedProcess(command, 0, json.dumps(routes))
 
     monkeypatch.setattr(outside.subprocess, "run", run)
@@ -46,7 +46,7 @@ def test_networks_around_are_those_of_the_routes(monkeypatch: pytest.MonkeyPatch
     assert Outside.of(THIS_MACHINE, PLACES) == Outside("machine", ("172.24.6.1/24",))
     monkeypatch.setenv("NOVELLA_AGENT_MACHINE_NETNS", "elsewhere")
     Outside.of(THIS_MACHINE, PLACES)
-    assert asked == [["ip", "-j", "route", "show"], ["ip", "-j", "-n", "elsewhere", "route", "show"]]
+    assert calls == [["ip", "-j", "route", "show"], ["ip", "-j", "-n", "elsewhere", "route", "show"]]
 
 
 def test_an_operators_range_is_taken_as_it_is() -> None:

@@ -43,8 +43,8 @@ def test_the_front_end_lock_names_hashes_and_no_registry(checkout: Path) -> None
     assert held
     assert all(entry["integrity"].startswith("sha512-") for entry in held.values())
     packages = json.loads((checkout / "package.json").read_text())
-    wanted = packages["dependencies"] | packages["devDependencies"]
-    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in wanted.values())
+    requested = packages["dependencies"] | packages["devDependencies"]
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in requested.values())
 
 
 def test_every_dependency_is_locked(checkout: Path) -> None:
@@ -59,9 +59,9 @@ def test_every_dependency_is_locked(checkout: Path) -> None:
         ("build", groups["build"]),
         ("docs", groups["docs"]),
     )
-    for lock, wanted in pairs:
+    for lock, requested in pairs:
         have = locked(checkout, lock)
-        names = {re.split(r"[\[<>=! ]", requirement)[0].lower().replace(".", "-") for requirement in wanted}
+        names = {re.split(r"[\[<>=! ]", requirement)[0].lower().replace(".", "-") for requirement in requested}
         assert names <= set(have), lock
 
 
@@ -101,15 +101,15 @@ def test_the_numbers_of_the_readme_are_those_of_the_pages(checkout: Path) -> Non
     )
     services = ("Identity", "Compute", "Image", "Network", "Block Storage", "EC2")
     counted = re.findall(r"^(\d+) (?:calls|actions) of .*?: (\d+) are supported, (\d+) with", api, re.MULTILINE)
-    wanted = [
+    desired = [
         f"{name} {int(same) + int(other)} of {all_}"
         for name, (all_, same, other) in zip(services, counted, strict=True)
     ]
-    assert [each for each in wanted if each not in readme] == []
+    assert [each for each in desired if each not in readme] == []
     row = re.search(r"^\| all \| ([\d,]+) \| ([\d,]+) \| (\d+) \| (\d+) \| (\d+) \|", conformance, re.MULTILINE)
     assert row is not None
-    asked, passed, failed, known, skipped = row.groups()
-    assert f"{passed} passed of {asked}; {failed} failed, {known} known differences, {skipped} skipped" in readme
+    requested, passed, failed, known, skipped = row.groups()
+    assert f"{passed} passed of {requested}; {failed} failed, {known} known differences, {skipped} skipped" in readme
 
 
 def test_every_setting_is_documented(checkout: Path) -> None:

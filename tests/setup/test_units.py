@@ -22,12 +22,12 @@ NEEDED = {
 
 def settings(name: str) -> dict[str, list[str]]:
     """The settings of a unit, each with all its values."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for line in UNITS[name].read_text().splitlines():
         if line and not line.startswith(("#", "[")):
             key, value = line.split("=", 1)
-            found.setdefault(key, []).append(value)
-    return found
+            result.setdefault(key, []).append(value)
+    return result
 
 
 def test_there_is_a_unit_for_each_role() -> None:

@@ -137,9 +137,11 @@ def test_a_few_versions_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (folder / "made").mkdir()
         return folder / "made"
 
-    for number in range(kept.KEPT + 2):
+    for number in range(kept.MOST_VERSIONS + 2):
         os.utime(kept.make("static", f"{number}", make), (number, number))
-    assert {path.name for path in tmp_path.iterdir()} == {f"static-{number + 2}" for number in range(kept.KEPT)}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"static-{number + 2}" for number in range(kept.MOST_VERSIONS)
+    }
 
 
 def test_a_copy_is_whole_or_absent(tmp_path: Path) -> None:

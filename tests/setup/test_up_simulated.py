@@ -38,11 +38,11 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
 
 def owners(folder: Path) -> set[int]:
     """The owners of all files below; services that run may take some away meanwhile."""
-    found = set()
+    result = set()
     for path in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):
-            found.add(path.stat().st_uid)
-    return found
+            result.add(path.stat().st_uid)
+    return result
 
 
 @pytest.mark.compat

@@ -11,7 +11,7 @@ import pytest
 
 from up import prepare
 from up.data_folder import DataFolder
-from up.database_copy import KEPT
+from up.database_copy import MOST_COPIES
 from up.prepare import Preparation, PreparationError, Progress
 from up.programs import Hosts
 from up.run_as import RunAs
@@ -83,8 +83,8 @@ def test_the_database_is_copied_before_it_is_migrated(upgrade: Upgrade, monkeypa
 @pytest.mark.slow
 def test_a_few_copies_are_kept(upgrade: Upgrade, monkeypatch: pytest.MonkeyPatch) -> None:
     upgrade.database()
-    for number in range(KEPT + 2):
+    for number in range(MOST_COPIES + 2):
         version(monkeypatch, f"{number}" * 10)
         upgrade.database()
     upgrade.database()  # of the same version
-    assert len(copies(upgrade)) == KEPT
+    assert len(copies(upgrade)) == MOST_COPIES

@@ -81,7 +81,7 @@ class Cast:
         bearer = f"Bearer {CREDENTIAL}{host}" if credential is None else credential
         return await self.open(f"/ws/agent/consoles/{tunnel}", authorization=bearer, x_novella_host=host)
 
-    async def asked(self) -> Any:
+    async def accept_call(self) -> Any:
         """The host is asked and says yes."""
         call = await hear(self.agent)
         await tell(self.agent, CallReply(id=call.id, result=ConsoleOpened()))
@@ -90,7 +90,7 @@ class Cast:
     async def joined(self, protocol: str = "vnc", person: Person | None = None) -> tuple[Socket, Socket]:
         page = await self.look(await self.token(person, protocol))
         assert page.accepted
-        question = await self.asked()
+        question = await self.accept_call()
         assert (question.instance_id, question.protocol) == (str(self.server.id), protocol)
         far = await self.dial(question.tunnel)
         assert far.accepted
@@ -123,7 +123,7 @@ async def test_bytes_pass_both_ways(cast: Cast) -> None:
 async def test_what_is_typed_before_the_host_is_there_arrives(cast: Cast) -> None:
     page = await cast.look(await cast.token())
     await page.send_to(bytes_data=b"early")
-    far = await cast.dial((await cast.asked()).tunnel)
+    far = await cast.dial((await cast.accept_call()).tunnel)
     assert await far.receive_from(WITHIN) == b"early"
 
 
@@ -167,7 +167,7 @@ async def test_a_guessed_token_opens_nothing(cast: Cast, token: str) -> None:
 async def test_two_at_once_with_one_token_are_one(cast: Cast) -> None:
     token = await cast.token()
     first, second = await asyncio.gather(cast.look(token), cast.look(token))
-    await cast.asked()
+    await cast.accept_call()
     ends = [asyncio.ensure_future(closed_with(socket)) for socket in (first, second)]
     refused, (joining,) = await asyncio.wait(ends, timeout=WITHIN, return_when=asyncio.FIRST_COMPLETED)
     assert [end.result()[0] for end in refused] == [follower.ENDED]
@@ -199,7 +199,7 @@ async def test_a_program_without_an_origin_speaks_binary(cast: Cast) -> None:
     )
     accepted, subprotocol = await socket.connect()
     assert (accepted, subprotocol) == (True, "binary")
-    assert (await cast.asked()).protocol == "serial"
+    assert (await cast.accept_call()).protocol == "serial"
     await socket.disconnect()
 
 
@@ -246,7 +246,7 @@ async def test_one_user_has_so_many_consoles(cast: Cast, settings: Settings) -> 
 async def test_only_the_host_that_was_asked_dials_and_once(cast: Cast, open_socket: Open) -> None:
     await enrol(open_socket, "h2")
     page = await cast.look(await cast.token())
-    tunnel = (await cast.asked()).tunnel
+    tunnel = (await cast.accept_call()).tunnel
     assert not (await cast.dial(tunnel, "h2")).accepted
     assert not (await cast.dial(tunnel, credential="Bearer wrong")).accepted
     assert not (await cast.dial(tunnel, credential="")).accepted
@@ -279,7 +279,7 @@ async def test_what_the_host_refuses_is_said(cast: Cast, answer: str, code: int)
 async def test_a_host_that_does_not_dial_is_not_waited_for(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joined, "DIAL_WITHIN", 0.05)
     page = await cast.look(await cast.token())
-    tunnel = (await cast.asked()).tunnel
+    tunnel = (await cast.accept_call()).tunnel
     assert (await closed_with(page))[0] == joined.NO_HOST
     assert not (await cast.dial(tunnel)).accepted
 
@@ -351,7 +351,7 @@ async def test_another_user_takes_a_serial_console_over_only_on_request(cast: Ca
     call = await hear(cast.agent)
     await tell(cast.agent, CallReply(id=call.id, result=CallError(code="busy", message="Another user has it open.")))
     assert (await closed_with(page))[0] == joined.TAKEN
-    await cast.asked()
+    await cast.accept_call()
     assert await third.receive_nothing(0.1)
 
 

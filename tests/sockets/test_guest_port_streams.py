@@ -114,14 +114,14 @@ async def test_each_side_may_have_said_its_last_before_the_other(guest: Guest) -
         assert await read(client, 6) == b"200000"
         assert await client.recv() == b""
         assert await code_of(client) == OVER
-    found: list[dict[str, str]] = []
+    values: list[dict[str, str]] = []
 
     def ended() -> bool:
-        found[:] = [step.detail for step in InstanceActionEvent.objects.all()]
-        return "bytes_to_guest" in found[0]
+        values[:] = [step.detail for step in InstanceActionEvent.objects.all()]
+        return "bytes_to_guest" in values[0]
 
     await eventually(ended)
-    assert (found[0]["bytes_to_guest"], found[0]["bytes_from_guest"]) == ("200000", "6")
+    assert (values[0]["bytes_to_guest"], values[0]["bytes_from_guest"]) == ("200000", "6")
 
 
 async def test_the_guest_may_have_said_its_last_first(guest: Guest) -> None:

@@ -50,8 +50,8 @@ class Cast:
         server = server_of(alice, self.host)
         network = create_network(alice.project_id, "private")
         create_subnet(network, "10.9.0.0/24")
-        wanted = [{"network_id": str(network.id), "fixed_ip": "10.9.0.7"}]
-        (port,) = allocate(server.id, alice.project_id, wanted, [], self.host.name, "nova")
+        requested = [{"network_id": str(network.id), "fixed_ip": "10.9.0.7"}]
+        (port,) = allocate(server.id, alice.project_id, requested, [], self.host.name, "nova")
         return server, port
 
     async def look(self, query: str = "port=22", person: Person | None = None, **headers: str) -> Socket:
@@ -63,7 +63,7 @@ class Cast:
         bearer = f"Bearer {CREDENTIAL}h1"
         return await self.open(f"/ws/agent/tunnels/{tunnel}", authorization=bearer, x_novella_host="h1")
 
-    async def asked(self) -> OpenTunnelCall:
+    async def accept_call(self) -> OpenTunnelCall:
         call = await hear(self.agent)
         await tell(self.agent, CallReply(id=call.id, result=TunnelOpened()))
         assert isinstance(call.body, OpenTunnelCall)
@@ -72,7 +72,7 @@ class Cast:
     async def joined(self, query: str = "port=22", **options: Any) -> tuple[Socket, Socket]:
         person = await self.look(query, **options)
         assert person.accepted
-        far = await self.dial((await self.asked()).tunnel)
+        far = await self.dial((await self.accept_call()).tunnel)
         assert far.accepted
         await far.send_to(bytes_data=b"hello")
         assert await person.receive_from(WITHIN) == b"hello"
@@ -93,9 +93,13 @@ async def cast(open_socket: Open, people: People) -> Cast:
 @pytest.mark.slow
 async def test_the_host_is_asked_for_the_port_at_the_servers_own_address(cast: Cast) -> None:
     await cast.look("port=8080")
-    asked = await cast.asked()
-    assert (asked.instance_id, asked.port_id) == (str(cast.server.id), str(cast.port.id))
-    assert (asked.address, asked.port, asked.share) == ("10.9.0.7", 8080, f"user {cast.people.alice.user_id}")
+    requested = await cast.accept_call()
+    assert (requested.instance_id, requested.port_id) == (str(cast.server.id), str(cast.port.id))
+    assert (requested.address, requested.port, requested.share) == (
+        "10.9.0.7",
+        8080,
+        f"user {cast.people.alice.user_id}",
+    )
 
 
 @pytest.mark.slow
@@ -176,7 +180,7 @@ async def test_a_token_may_come_as_bearer_or_as_a_subprotocol(cast: Cast) -> Non
     path = f"/ws/servers/{cast.server.id}/tunnel?port=22"
     socket = Socket(websocket_router(render), path, headers=[(b"host", HOST.encode())], subprotocols=offered)
     assert await socket.connect(WITHIN) == (True, guest_ports.SUBPROTOCOL)
-    assert (await cast.asked()).port == 22
+    assert (await cast.accept_call()).port == 22
     await socket.disconnect()
 
 

@@ -106,9 +106,9 @@ async def listening(guest: Guest, *arguments: str) -> AsyncIterator[tuple[str, i
     try:
         async with asyncio.timeout(120):
             line = (await process.stderr.readline()).decode()
-        found = re.match(r"novella: (\S+):(\d+) is forwarded to port 5432 of web", line)
-        assert found is not None, line
-        yield found[1], int(found[2]), process
+        match = re.match(r"novella: (\S+):(\d+) is forwarded to port 5432 of web", line)
+        assert match is not None, line
+        yield match[1], int(match[2]), process
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

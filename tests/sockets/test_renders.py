@@ -77,8 +77,8 @@ async def test_other_rights_other_projects_and_other_pages_never_share() -> None
     renders = Renders(drawings)
     member, admin = caller("alice", "member"), caller("root", "member", "admin")
     elsewhere = caller("charlie", "member", project=2)
-    asked = [("instances", member), ("instances", admin), ("instances", elsewhere), ("overview", member)]
-    frames = await asyncio.gather(*(renders.html(page, [event(1)], each) for page, each in asked))
+    requested = [("instances", member), ("instances", admin), ("instances", elsewhere), ("overview", member)]
+    frames = await asyncio.gather(*(renders.html(page, [event(1)], each) for page, each in requested))
     assert len({frame.rsplit(" ", 1)[1] for frame in frames}) == 4
     assert frames[0].startswith("instances ['member']")
     assert frames[1].startswith("instances ['admin', 'member']")
@@ -136,8 +136,8 @@ async def test_what_fails_fails_for_all_and_the_next_is_drawn() -> None:
         return "whole"
 
     renders = Renders(render)
-    asked = [renders.html("images", [event(1)], caller(name, "member")) for name in ("alice", "bob")]
-    failed = await asyncio.gather(*asked, return_exceptions=True)
+    requested = [renders.html("images", [event(1)], caller(name, "member")) for name in ("alice", "bob")]
+    failed = await asyncio.gather(*requested, return_exceptions=True)
     assert [type(each) for each in failed] == [LookupError, LookupError]
     broken = False
     assert await renders.html("images", [event(2)], caller("alice", "member")) == "whole"

@@ -101,8 +101,8 @@ async def test_deleting_an_application_credential_closes_its_sockets(open_socket
 async def test_who_lets_somebody_act_closes_the_sockets_of_that(open_socket: Open, people: People) -> None:
     def handed_on() -> str:
         reader = Role.objects.get(name="reader", domain=None)
-        asked = TrustRequest(people.charlie.user, impersonation=False, project=people.alice.project, roles=[reader])
-        trust = create_trust(people.alice.context, asked)
+        request = TrustRequest(people.charlie.user, impersonation=False, project=people.alice.project, roles=[reader])
+        trust = create_trust(people.alice.context, request)
         return issue_token(people.charlie.user, trust, ("password",)).value
 
     socket = await script(open_socket, await in_db(handed_on)())

@@ -23,9 +23,9 @@ def rows_of(mark: pytest.MarkDecorator) -> Any:
 
 
 def test_those_who_are_alike_take_turns() -> None:
-    asked = [in_turn(f"row {number}", EXPECTED, ALIKE) for number in range(40)]
-    assert all(len(persons) == 4 for persons in asked), "one of the strangers, and all others: they differ"
-    assert {"nobody", "revoked"} <= set(Counter(person for persons in asked for person in persons))
+    requested = [in_turn(f"row {number}", EXPECTED, ALIKE) for number in range(40)]
+    assert all(len(persons) == 4 for persons in requested), "one of the strangers, and all others: they differ"
+    assert {"nobody", "revoked"} <= set(Counter(person for persons in requested for person in persons))
     assert in_turn("row", EXPECTED, ()) == list(EXPECTED)
     assert in_turn("row 1", EXPECTED, ALIKE) == in_turn("row 1", EXPECTED, ALIKE)
 
@@ -33,10 +33,10 @@ def test_those_who_are_alike_take_turns() -> None:
 def test_both_sides_of_the_step_that_a_policy_makes_ask_for_each_row() -> None:
     alike, power = (("reader", "domain"), ("member", "operator")), ("reader", "member", "operator")
     expected = {"reader": 403, "member": 200, "operator": 200, "domain": 403}
-    asked = [set(in_turn(f"row {number}", expected, alike, by_power=power)) for number in range(40)]
-    assert all(persons >= {"reader", "member"} for persons in asked)
-    assert any("domain" in persons for persons in asked)
-    assert any("operator" in persons for persons in asked)
+    requested = [set(in_turn(f"row {number}", expected, alike, by_power=power)) for number in range(40)]
+    assert all(persons >= {"reader", "member"} for persons in requested)
+    assert any("domain" in persons for persons in requested)
+    assert any("operator" in persons for persons in requested)
 
 
 def test_a_diagonal_has_every_value_at_landing_and_every_combination_in_deep() -> None:

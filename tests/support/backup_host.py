@@ -59,13 +59,13 @@ class MemoryCopies(VolumeCopies):
         self.disks.setdefault(str(volume_id), {})[block] = data.ljust(BLOCK, b"\0")
 
     @contextmanager
-    def freeze(self, volume: VolumeSpec, wanted: BackupSpec, stopped: Stopped) -> Iterator[BackupSource]:
+    def freeze(self, volume: VolumeSpec, backup: BackupSpec, stopped: Stopped) -> Iterator[BackupSource]:
         now = dict(self.disks.get(volume.id, {}))
-        before = self.moments.get(wanted.parent_id)
+        before = self.moments.get(backup.parent_id)
         changed = [block for block in sorted(now) if before is None or before.get(block) != now[block]]
         extents = [Extent(block * BLOCK, BLOCK) for block in changed]
         size = volume.size_gb << 30
-        self.moments[wanted.backup_id] = now
+        self.moments[backup.backup_id] = now
         yield BackupSource(
             size,
             whole(extents, size) if before is None else extents,
@@ -73,8 +73,8 @@ class MemoryCopies(VolumeCopies):
             before is None,
         )
 
-    def backed_up(self, volume: VolumeSpec, wanted: BackupSpec) -> None:
-        kept = (wanted.backup_id, wanted.parent_id)
+    def backed_up(self, volume: VolumeSpec, backup: BackupSpec) -> None:
+        kept = (backup.backup_id, backup.parent_id)
         self.moments = {name: blocks for name, blocks in self.moments.items() if name in kept}
 
     def overwrite(self, volume: VolumeSpec, content: Path, stopped: Stopped) -> None:
@@ -104,11 +104,11 @@ class BackupHost:
         return {}
 
     def back_up(self, body: BackupVolumeRequest) -> dict[str, str]:
-        wanted = BackupSpec(body.backup_id, body.parent_id, body.snapshot_id)
-        with self.copies.freeze(body.volume, wanted, never) as source:
+        requested = BackupSpec(body.backup_id, body.parent_id, body.snapshot_id)
+        with self.copies.freeze(body.volume, requested, never) as source:
             digests = send_all(self.outlet, body.backup_id, source, never)
             self.outlet.seal(body.backup_id, SentBackup(digests, source.disk_bytes, source.full), never)
-        self.copies.backed_up(body.volume, wanted)
+        self.copies.backed_up(body.volume, requested)
         return {"full": "true" if source.full else "false"}
 
     def restore(self, body: RestoreVolumeRequest) -> None:

@@ -56,10 +56,10 @@ def next_request(caller: RequestContext) -> RequestContext:
 def stand(*project_ids: uuid.UUID | None) -> None:
     """Make the rows of projects, and of the users that ``context`` put there: nothing is made for who is not there."""
     domain, _ = Domain.objects.get_or_create(id="made-up", defaults={"name": "made-up"})
-    wanted = [project_id for project_id in project_ids if project_id is not None]
-    projects = [Project(id=project_id, domain=domain, name=project_id.hex) for project_id in wanted]
+    requested = [project_id for project_id in project_ids if project_id is not None]
+    projects = [Project(id=project_id, domain=domain, name=project_id.hex) for project_id in requested]
     Project.objects.bulk_create(projects, ignore_conflicts=True)
-    callers = [_known[project_id] for project_id in wanted if project_id in _known]
+    callers = [_known[project_id] for project_id in requested if project_id in _known]
     users = [User(id=caller.user_id, domain=domain, name=str(caller.user_id)) for caller in callers if caller.user_id]
     User.objects.bulk_create(users, ignore_conflicts=True)
 

@@ -94,21 +94,21 @@ def _changed_settings() -> frozenset[tuple[str, str]]:
 
 def _in_full(name: str, kind: Kind) -> list[Finding]:
     """Do a check, and keep its questions when their answers may come again."""
-    at, asked = timezone.now(), list[tuple[str, tuple[Any, ...]]]()
-    with connection.execute_wrapper(_noting(asked)):
-        found = list(findings([name]))
-    if found or name in ELSEWHERE or _tries[kind] > MOST_TRIES or not all(_only_reads(sql) for sql, _ in asked):
-        return found
+    at, requested = timezone.now(), list[tuple[str, tuple[Any, ...]]]()
+    with connection.execute_wrapper(_noting(requested)):
+        result = list(findings([name]))
+    if result or name in ELSEWHERE or _tries[kind] > MOST_TRIES or not all(_only_reads(sql) for sql, _ in requested):
+        return result
     _tries[kind] += 1
-    questions = [Question(sql, params, Question(sql, params, ()).ask()) for sql, params in asked]
+    questions = [Question(sql, params, Question(sql, params, ()).ask()) for sql, params in requested]
     if not any(row for question in questions for row in question.answer if row != (1,)):
         _looks[kind], _tries[kind] = Look(at, questions), 0
-    return found
+    return result
 
 
-def _noting(asked: list[tuple[str, tuple[Any, ...]]]) -> Callable[..., Any]:
+def _noting(requested: list[tuple[str, tuple[Any, ...]]]) -> Callable[..., Any]:
     def note(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        asked.append((sql, tuple(params or ())))
+        requested.append((sql, tuple(params or ())))
         return execute(sql, params, many, context)
 
     return note

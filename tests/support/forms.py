@@ -257,14 +257,14 @@ def _answers(button: Any) -> Callable[[Response], bool]:
     return lambda answer: answer.request.method == "POST" and urlsplit(answer.url).path == path
 
 
-def key_of(found: ResolverMatch) -> str:
+def key_of(resolver_match: ResolverMatch) -> str:
     """Return by which name the table knows a form's address."""
-    button = found.kwargs.get("button") or found.kwargs.get("action")
-    return f"{found.view_name}:{button}" if button else found.view_name
+    button = resolver_match.kwargs.get("button") or resolver_match.kwargs.get("action")
+    return f"{resolver_match.view_name}:{button}" if button else resolver_match.view_name
 
 
 def form_fields(page: Page) -> list[str]:
-    found: list[str] = page.evaluate(
+    result: list[str] = page.evaluate(
         "() => [...document.querySelectorAll('main form [name]')].map((each) => each.name)"
     )
-    return found
+    return result

@@ -46,8 +46,8 @@ def turned(text: str, most: int | None) -> str:
 def hostile(field: Field[Any, Any], value: Any) -> Any:
     """Return a hostile value for a column; the value itself if it has no free text."""
     if isinstance(field, CharField | TextField) and field.name in TEXTS and not (field.primary_key or field.choices):
-        wanted = value or (value is not None and field.name in FILLED) or (field.null and field.name in FILLED)
-        return turned(value or "", field.max_length) if wanted else value
+        requested = value or (value is not None and field.name in FILLED) or (field.null and field.name in FILLED)
+        return turned(value or "", field.max_length) if requested else value
     if isinstance(field, JSONField) and field.name in MAPPINGS and isinstance(value, dict):
         return value | {turned("key", 255): turned("value", 255)}
     if isinstance(field, JSONField) and field.name in LISTS and isinstance(value, list):

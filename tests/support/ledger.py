@@ -65,13 +65,13 @@ def _of_descendants(pid: int) -> Iterator[float]:
 
 
 def _children(pid: int) -> list[str]:
-    found: list[str] = []
+    values: list[str] = []
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():
-            found += (task / "children").read_text().split()
+            values += (task / "children").read_text().split()
     except OSError:
         return []
-    return found
+    return values
 
 
 class Meter:

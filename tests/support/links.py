@@ -29,9 +29,9 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines outside fenced blocks, numbered from 1."""
     fence = ""
     for number, line in enumerate(text.splitlines(), 1):
-        found = FENCE.match(line)
-        if found and fence in ("", found[1]):
-            fence = "" if fence else found[1]
+        match = FENCE.match(line)
+        if match and fence in ("", match[1]):
+            fence = "" if fence else match[1]
         elif not fence:
             yield number, line
 
@@ -44,15 +44,15 @@ def slug(heading: str) -> str:
 
 def anchors_in(text: str) -> set[str]:
     """Return the anchors of a page; a heading that occurs again has ``-1``, ``-2`` … behind its anchor."""
-    found: set[str] = set()
+    result: set[str] = set()
     seen: Counter[str] = Counter()
     for _, line in lines_of(text):
-        found.update(ANCHOR.findall(line))
+        result.update(ANCHOR.findall(line))
         if heading := HEADING.match(line):
             name = slug(heading[1])
-            found.add(f"{name}-{seen[name]}" if seen[name] else name)
+            result.add(f"{name}-{seen[name]}" if seen[name] else name)
             seen[name] += 1
-    return found
+    return result
 
 
 @functools.cache

@@ -34,8 +34,8 @@ def wait_for(what: str, check: Callable[[], Any], seconds: float = PATIENCE) -> 
     """Return what ``check`` says once that is true; AssertionError when it never is."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if found := check():
-            return found
+        if result := check():
+            return result
         time.sleep(0.1)
     raise AssertionError(f"{what}: not within {seconds:.0f} s")
 

@@ -23,10 +23,10 @@ class Element:
 
     def up(self) -> Iterator[Element]:
         """Yield the element and those around it, from the inside."""
-        found: Element | None = self
-        while found is not None:
-            yield found
-            found = found.around
+        element: Element | None = self
+        while element is not None:
+            yield element
+            element = element.around
 
 
 class Document(HTMLParser):

@@ -107,8 +107,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, f"<DeleteResult>{rows}</DeleteResult>".encode())
 
     def _list(self) -> None:
-        asked = parse_qs(urlsplit(self.path).query)
-        prefix, delimiter = asked.get("prefix", [""])[0], asked.get("delimiter", [""])[0]
+        requested = parse_qs(urlsplit(self.path).query)
+        prefix, delimiter = requested.get("prefix", [""])[0], requested.get("delimiter", [""])[0]
         rows, folders = [], set()
         for key, body in sorted(self.server.objects.items()):
             rest = key.removeprefix(prefix)

@@ -58,9 +58,9 @@ class Socket(WebsocketCommunicator):
 
     async def json_with(self, key: str) -> Any:
         """Read until a frame has this key; returns that frame."""
-        while key not in (found := await self.json()):
+        while key not in (result := await self.json()):
             pass
-        return found
+        return result
 
     async def closed(self) -> int:
         """Read until the other side closes; returns its code."""

@@ -15,7 +15,7 @@ OF_A_TEST = re.compile(r"nv[a-z]-?(\d+)(?:-.*)?")
 
 def sweep() -> list[str]:
     """End and remove what namespaces there are of tests whose process is gone; return their names."""
-    names = [name for name in namespace.listed("nv") if (found := OF_A_TEST.fullmatch(name)) and _gone(found[1])]
+    names = [name for name in namespace.listed("nv") if (match := OF_A_TEST.fullmatch(name)) and _gone(match[1])]
     if names:
         kill(names)
     for name in names:

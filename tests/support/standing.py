@@ -62,10 +62,10 @@ class _Stage:
         """Let exactly the fixtures stand that the test needs, and copy their objects."""
         if self.item is item:
             return
-        wanted = [] if self.broken & {*_needs(item)} else _needs(item)
-        common = self.common(wanted)
+        requested = [] if self.broken & {*_needs(item)} else _needs(item)
+        common = self.common(requested)
         self.unwind(common)
-        for make in wanted[common:]:
+        for make in requested[common:]:
             try:
                 self._build(make, item)
             except Exception:  # noqa: BLE001 - the test meets it when it builds its own
@@ -74,9 +74,9 @@ class _Stage:
                 break
         self.item, self.copies = item, self._objects()
 
-    def common(self, wanted: list[Callable[..., Any]]) -> int:
+    def common(self, requested: list[Callable[..., Any]]) -> int:
         """Return how many of them stand already, from the first on."""
-        pairs = zip(wanted, self.layers, strict=False)
+        pairs = zip(requested, self.layers, strict=False)
         return sum(1 for _ in itertools.takewhile(lambda pair: pair[1].make is pair[0], pairs))
 
     def _build(self, make: Callable[..., Any], item: pytest.Item) -> None:
@@ -145,8 +145,8 @@ def derived(make: F) -> F:
 
 
 def _definition(item: pytest.Item, name: str) -> pytest.FixtureDef[Any] | None:
-    found = item._fixtureinfo.name2fixturedefs.get(name)  # type: ignore[attr-defined]
-    return found[-1] if found else None
+    row = item._fixtureinfo.name2fixturedefs.get(name)  # type: ignore[attr-defined]
+    return row[-1] if row else None
 
 
 def _arguments(make: Callable[..., Any], objects: dict[Callable[..., Any], Any], item: pytest.Item) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _needs(item: pytest.Item) -> list[Callable[..., Any]]:
 def _found(item: pytest.Item) -> list[Callable[..., Any]]:
     if _commits(item) or not hasattr(item, "_fixtureinfo"):
         return []
-    found: list[Callable[..., Any]] = []
+    values: list[Callable[..., Any]] = []
 
     def add(name: str) -> bool:
         """Add a fixture with what it depends on; returns whether it stands."""
@@ -184,16 +184,16 @@ def _found(item: pytest.Item) -> list[Callable[..., Any]]:
         if definition is None or name == "db":
             return name == "db"
         make = getattr(definition.func, "stands", None)
-        if make in found:
+        if make in values:
             return True
         stands = (make is not None or hasattr(definition.func, "derived")) and all(map(add, definition.argnames))
         if stands and make is not None:
-            found.append(make)
+            values.append(make)
         return stands
 
     for name in sorted(item._fixtureinfo.name2fixturedefs):
         add(name)
-    return found
+    return values
 
 
 def _commits(item: pytest.Item) -> bool:
@@ -231,22 +231,22 @@ def pytest_fixture_setup(
         request.getfixturevalue("django_db_setup")
         with _unblocked(item):
             _stage.prepare(item)
-    found = yield
+    generator = yield
     if fixturedef.argname == "_django_db_helper" and _stage.copies:
         _let_hosts_be_up()
         caches["rates"].clear()
-    return found
+    return generator
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
     """Let only stand what the next test of the module needs as well."""
-    found = yield
+    generator = yield
     if _stage.layers:
         with _unblocked(item):
             same = nextitem is not None and nextitem.path == item.path
             _stage.unwind(_stage.common(_needs(nextitem)) if nextitem is not None and same else 0)
-    return found
+    return generator
 
 
 def _unblocked(item: pytest.Item) -> Any:

@@ -65,13 +65,13 @@ def makes_one(text: str) -> bool:
 
 def functions() -> set[str]:
     """Return the product's functions that make such statements, as ``path::name``."""
-    found = set()
+    result = set()
     for folder in PRODUCT:
         for path in (CHECKOUT / folder).rglob("*.py"):
             text = path.read_text() if path.parent.name != "migrations" else ""
             if makes_one(text):
-                found |= {f"{path.relative_to(CHECKOUT)}::{name}" for name in _making(text)}
-    return found
+                result |= {f"{path.relative_to(CHECKOUT)}::{name}" for name in _making(text)}
+    return result
 
 
 def _making(text: str) -> Iterator[str]:
@@ -93,21 +93,21 @@ def _making(text: str) -> Iterator[str]:
 
 def listed() -> dict[str, set[str]]:
     """Return the functions that the file names, by the test that runs them on PostgreSQL."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     rows = set[str]()
     for line in FILE.read_text().splitlines():
         if line.startswith("    "):
             rows.add(line.strip())
         elif line and not line.startswith("#"):
-            rows = found[line] = set()
-    return found
+            rows = result[line] = set()
+    return result
 
 
 # ----- noting ---------------------------------------------------------------------------------------------------------
 
 _prepared: WeakKeyDictionary[_Statement, set[str]] = WeakKeyDictionary()
 """The functions by which statements that are prepared once were made."""
-KEPT = {make.__code__ for make in (_make_people, Cloud._make.__func__, ScriptedAgent._make.__func__, _in_full)}  # type: ignore[attr-defined]
+RECORDED = {make.__code__ for make in (_make_people, Cloud._make.__func__, ScriptedAgent._make.__func__, _in_full)}  # type: ignore[attr-defined]
 """Functions whose rows or answers are kept: they run in the first test of a process alone."""
 _noted: set[str] | None = None
 """The functions that made such a statement since the test began; None while nobody asks."""
@@ -135,7 +135,7 @@ def _note(*, direct: bool = False) -> None:
 
 def _is_kept(frame: FrameType | None) -> bool:
     """Whether the rows come from a kept copy in the next test."""
-    while frame is not None and frame.f_code not in KEPT:
+    while frame is not None and frame.f_code not in RECORDED:
         frame = frame.f_back
     return frame is not None
 
@@ -260,8 +260,8 @@ def _refuse_deep(items: Sequence[pytest.Item]) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Note what a variant for PostgreSQL runs at landing."""
     global _noted
-    wanted = item.get_closest_marker("postgresql") and not item.get_closest_marker("deep")
-    _noted = set() if wanted else None
+    requested = item.get_closest_marker("postgresql") and not item.get_closest_marker("deep")
+    _noted = set() if requested else None
     try:
         return (yield)
     finally:

@@ -52,9 +52,9 @@ class Terminal:
         """Wait until a volume, snapshot, backup or server has a status; what there is of it then."""
 
         def look() -> Any:
-            found = next(row for row in self.all_of(kind).values() if name in (row.name, row.id))
-            assert not found.status.lower().startswith("error"), found
-            return found if found.status == status else None
+            record = next(row for row in self.all_of(kind).values() if name in (row.name, row.id))
+            assert not record.status.lower().startswith("error"), record
+            return record if record.status == status else None
 
         return wait_for(f"{kind} {name} is {status}", look)
 

@@ -67,23 +67,23 @@ class Town:
         """Let the world in to a TCP port of the guests of the default group."""
         net = self.sdk.network
         (group,) = net.security_groups(name="default", project_id=self.sdk.current_project_id)
-        wanted = {"direction": "ingress", "protocol": "tcp", "port_range_min": port, "port_range_max": port}
-        rule = net.create_security_group_rule(security_group_id=group.id, **wanted)
+        requested = {"direction": "ingress", "protocol": "tcp", "port_range_min": port, "port_range_max": port}
+        rule = net.create_security_group_rule(security_group_id=group.id, **requested)
         yield
         net.delete_security_group_rule(rule)
 
     def dial(self, port: int) -> socket.socket:
         """Connect from outside to the floating IP as soon as that is let in."""
-        found: list[socket.socket] = []
+        values: list[socket.socket] = []
 
         def connects() -> bool:
             address = (self.floating.floating_ip_address, port)
             with contextlib.suppress(OSError):
-                found.append(self.outside.do(lambda: socket.create_connection(address, timeout=2)))
-            return bool(found)
+                values.append(self.outside.do(lambda: socket.create_connection(address, timeout=2)))
+            return bool(values)
 
         wait_for("it is let in", connects, 30)
-        return found[0]
+        return values[0]
 
 
 def launch(sdk: Connection, name: str, network: str, address: str, host: int) -> str:

@@ -66,9 +66,9 @@ def shown(sdk: Connection, kind: str, ident: str) -> Any:
 
 def becomes(sdk: Connection, kind: str, ident: str, status: str) -> str:
     def there() -> bool:
-        found = shown(sdk, kind, ident)
-        assert found["status"] == status or not found["status"].startswith("error"), found
-        return bool(found["status"] == status)
+        server = shown(sdk, kind, ident)
+        assert server["status"] == status or not server["status"].startswith("error"), server
+        return bool(server["status"] == status)
 
     wait_for(f"{kind} {ident} becomes {status}", there)
     return ident

@@ -45,8 +45,8 @@ def test_attributes_of_volumes(
     world: World, operation: str, version: str, members: set[str], operators: set[str]
 ) -> None:
     for api, expected in ((world.alice, members), (world.operator, operators)):
-        asked = {"volume": {"size": 1, "name": "v"}}
-        made = api.post(f"{V3}/volumes", asked, **at(version)).json()["volume"]
+        requested = {"volume": {"size": 1, "name": "v"}}
+        made = api.post(f"{V3}/volumes", requested, **at(version)).json()["volume"]
         where = f"{V3}/volumes/{made['id']}"
         Volume.objects.filter(id=made["id"]).update(image_metadata={"os": "linux"})
         found = {

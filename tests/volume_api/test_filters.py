@@ -50,7 +50,7 @@ def test_an_event_is_the_whole_of_its_id(world: World) -> None:
     [event] = [each["event_id"] for each in world.alice.get(f"{V3}/messages", **NEWEST).json()["messages"]]
     kind, action, detail = event.rsplit("_", 2)
     known = {event: 1, f"{kind}_999_{detail}": 0, f"OTHER_{action}_{detail}": 0, f"{action}_{detail}": 0, detail: 0}
-    for asked, many in known.items():
-        assert len(world.alice.get(where + asked, **NEWEST).json()["messages"]) == many, asked
+    for requested, many in known.items():
+        assert len(world.alice.get(where + requested, **NEWEST).json()["messages"]) == many, requested
     Message.objects.update(resource_type="VOLUME_SNAPSHOT")
     assert len(world.alice.get(f"{where}VOLUME_SNAPSHOT_{action}_{detail}", **NEWEST).json()["messages"]) == 1

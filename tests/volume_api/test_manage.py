@@ -36,8 +36,8 @@ def pool(world: World, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def managed(world: World, pool: str, **changes: Any) -> Any:
-    wanted = {"host": pool, "ref": {"source-name": "old disk"}, **changes}
-    return world.operator.post(f"{V3}/manageable_volumes", {"volume": wanted}, **NEWEST)
+    requested = {"host": pool, "ref": {"source-name": "old disk"}, **changes}
+    return world.operator.post(f"{V3}/manageable_volumes", {"volume": requested}, **NEWEST)
 
 
 def test_what_is_nobody_s_is_listed(world: World, pool: str) -> None:

@@ -80,13 +80,13 @@ def grow(owner: Person, number: int) -> None:
 
 def counted(world: World, least: int) -> dict[str, int]:
     """Return queries by list, of lists that have at least so many."""
-    found = {}
+    result = {}
     for path, name in LISTS.items():
         with CaptureQueriesContext(connection) as queries:
             answer = world.operator.get(f"{V3}/{path}", **at("3.70"))
         assert len(answer.json()[name]) >= least, path
-        found[path] = len(queries)
-    return found
+        result[path] = len(queries)
+    return result
 
 
 @pytest.mark.slow

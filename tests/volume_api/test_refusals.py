@@ -23,8 +23,8 @@ def _message(answer: Any, code: int = 400) -> str:
 
 
 def test_a_size_that_is_too_large_is_told_how_large_one_may_be(world: World) -> None:
-    asked = {"volume": {"size": 2097152}}
-    assert "2097151" in _message(world.alice.post(f"{V3}/volumes", asked, **NEWEST))
+    requested = {"volume": {"size": 2097152}}
+    assert "2097151" in _message(world.alice.post(f"{V3}/volumes", requested, **NEWEST))
 
 
 def test_words_that_are_neither_yes_nor_no_are_refused(world: World) -> None:
@@ -52,8 +52,12 @@ def test_a_summary_counts_what_is_on_no_page(world: World) -> None:
     for size in (1, 2):
         world.make(size=size, metadata={"size": str(size)})
     for query in ("?limit=1", "?offset=1", ""):
-        found = world.alice.get(f"{V3}/volumes/summary{query}", **NEWEST).json()["volume-summary"]
-        assert (found["total_count"], found["total_size"], found["metadata"]) == (2, 3, {"size": ["1", "2"]})
+        volume_summary = world.alice.get(f"{V3}/volumes/summary{query}", **NEWEST).json()["volume-summary"]
+        assert (volume_summary["total_count"], volume_summary["total_size"], volume_summary["metadata"]) == (
+            2,
+            3,
+            {"size": ["1", "2"]},
+        )
     one = world.alice.get(f"{V3}/volumes/summary?size=2", **NEWEST).json()["volume-summary"]
     assert (one["total_count"], one["total_size"]) == (1, 2)
 
@@ -72,8 +76,8 @@ def test_volumes_of_a_type_are_made_in_the_zones_of_the_type(world: World) -> No
     assert world.show(nowhere)["status"] == "error"
     [message] = world.alice.get(f"{V3}/messages?resource_uuid={nowhere}", **NEWEST).json()["messages"]
     assert "a zone of the type (mars)" in message["user_message"]
-    asked = {"volume": {"size": 1, "volume_type": "mars", "availability_zone": zone}}
-    assert "mars" in _message(world.alice.post(f"{V3}/volumes", asked, **NEWEST))
+    requested = {"volume": {"size": 1, "volume_type": "mars", "availability_zone": zone}}
+    assert "mars" in _message(world.alice.post(f"{V3}/volumes", requested, **NEWEST))
     plain = world.make()
     assert world.act(plain, "os-retype", {"new_type": "mars"}) == 400, "its pool is in another zone"
 
@@ -85,10 +89,10 @@ def test_a_volume_of_a_group_keeps_to_the_types_of_the_group(world: World) -> No
         for name in ("fast", "slow")
     }
     group_type = world.operator.post(f"{V3}/group_types", {"group_type": {"name": "kind"}}, **NEWEST).json()
-    asked = {"group_type": group_type["group_type"]["id"], "volume_types": [kinds["fast"]]}
-    nowhere = {"group": asked | {"availability_zone": "mars"}}
+    requested = {"group_type": group_type["group_type"]["id"], "volume_types": [kinds["fast"]]}
+    nowhere = {"group": requested | {"availability_zone": "mars"}}
     assert "mars" in _message(world.alice.post(f"{V3}/groups", nowhere, **NEWEST))
-    group = world.alice.post(f"{V3}/groups", {"group": asked}, **NEWEST).json()["group"]["id"]
+    group = world.alice.post(f"{V3}/groups", {"group": requested}, **NEWEST).json()["group"]["id"]
     for volume_type in ("slow", None):
         body = {"volume": {"size": 1, "group_id": group, "volume_type": volume_type}}
         assert "type" in _message(world.alice.post(f"{V3}/volumes", body, **NEWEST))
@@ -105,14 +109,14 @@ def test_snapshots_cannot_stay_behind_a_transfer(world: World) -> None:
     ident = world.make()
     assert world.alice.post(f"{V3}/snapshots", {"snapshot": {"volume_id": ident}}, **NEWEST).status_code == 202
     world.agent.work()
-    asked = {"transfer": {"volume_id": ident, "no_snapshots": True}}
-    assert "snapshots" in _message(world.alice.post(f"{V3}/volume-transfers", asked, **NEWEST))
+    requested = {"transfer": {"volume_id": ident, "no_snapshots": True}}
+    assert "snapshots" in _message(world.alice.post(f"{V3}/volume-transfers", requested, **NEWEST))
     assert world.show(ident)["status"] == "available"
 
 
 def test_a_backup_is_in_a_zone_that_there_is(world: World) -> None:
-    asked = {"backup": {"volume_id": world.make(), "availability_zone": "mars"}}
-    assert "mars" in _message(world.alice.post(f"{V3}/backups", asked, **NEWEST))
+    requested = {"backup": {"volume_id": world.make(), "availability_zone": "mars"}}
+    assert "mars" in _message(world.alice.post(f"{V3}/backups", requested, **NEWEST))
 
 
 def test_a_quota_below_what_is_used_is_set_when_asked_to_by_force(world: World) -> None:
@@ -133,8 +137,8 @@ def _group_of(world: World) -> tuple[str, str]:
     """Make a group with one volume; return the ids of both."""
     kind = world.operator.post(f"{V3}/types", {"volume_type": {"name": "fast"}}).json()["volume_type"]["id"]
     group_type = world.operator.post(f"{V3}/group_types", {"group_type": {"name": "kind"}}, **NEWEST).json()
-    asked = {"group": {"group_type": group_type["group_type"]["id"], "volume_types": [kind]}}
-    group = world.alice.post(f"{V3}/groups", asked, **NEWEST).json()["group"]["id"]
+    requested = {"group": {"group_type": group_type["group_type"]["id"], "volume_types": [kind]}}
+    group = world.alice.post(f"{V3}/groups", requested, **NEWEST).json()["group"]["id"]
     return group, world.make(volume_type="fast", group_id=group)
 
 

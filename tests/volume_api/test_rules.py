@@ -44,8 +44,8 @@ def _refused(answer: Any, rule: str) -> None:
 @pytest.mark.usefixtures("operators_only")
 def test_a_type_that_several_servers_share_is_for_who_may(world: World) -> None:
     _shared_type(world)
-    asked = {"volume": {"size": 1, "volume_type": "many"}}
-    _refused(world.alice.post(f"{V3}/volumes", asked), "volume:multiattach")
+    requested = {"volume": {"size": 1, "volume_type": "many"}}
+    _refused(world.alice.post(f"{V3}/volumes", requested), "volume:multiattach")
     plain = world.make()
     retype = {"os-retype": {"new_type": "many"}}
     _refused(world.alice.post(f"{V3}/volumes/{plain}/action", retype), "volume:multiattach")
@@ -59,9 +59,9 @@ def test_a_server_s_new_disk_is_shared_only_for_who_may(world: World) -> None:
     disk = {"boot_index": -1, "source_type": "blank", "destination_type": "volume", "volume_size": 1}
     image, flavor = str(Image.objects.get().id), Flavor.objects.values_list("flavorid", flat=True)[0]
     body = {"name": "s", "imageRef": image, "flavorRef": flavor, "networks": "none"}
-    asked = {"server": body | {"block_device_mapping_v2": [disk | {"volume_type": "many"}]}}
+    requested = {"server": body | {"block_device_mapping_v2": [disk | {"volume_type": "many"}]}}
     newest = {"OpenStack_API_Version": "compute 2.96"}
-    _refused(world.alice.post("/compute/v2.1/servers", asked, **newest), "volume:multiattach")
+    _refused(world.alice.post("/compute/v2.1/servers", requested, **newest), "volume:multiattach")
     alice = world.people.alice
     cloud_itself = RequestContext(user_id=alice.user_id, user_name="novella", project_id=alice.project_id)
     assert create_volume(cloud_itself, VolumeRequest(size_gb=1, volume_type="many")).multiattach

@@ -87,10 +87,10 @@ def test_extra_specs_stay_while_there_are_volumes(operator_api: Api, people: Peo
 def test_encryption_of_a_type(operator_api: Api, api: Api) -> None:
     ident = _made(operator_api, "locked")
     where = f"{V3}/types/{ident}/encryption"
-    asked = {"provider": "luks", "control_location": "front-end", "cipher": "aes-xts-plain64", "key_size": "256"}
-    made = operator_api.post(where, {"encryption": asked}).json()["encryption"]
+    requested = {"provider": "luks", "control_location": "front-end", "cipher": "aes-xts-plain64", "key_size": "256"}
+    made = operator_api.post(where, {"encryption": requested}).json()["encryption"]
     assert made["key_size"] == 256
-    assert operator_api.post(where, {"encryption": asked}).status_code == 400
+    assert operator_api.post(where, {"encryption": requested}).status_code == 400
     assert operator_api.get(f"{where}/cipher").json() == {"cipher": "aes-xts-plain64"}
     one = f"{where}/{made['encryption_id']}"
     assert operator_api.put(one, {"encryption": {"key_size": 512}}).json() == {"encryption": {"key_size": 512}}
@@ -114,8 +114,8 @@ def test_a_type_may_say_what_no_storage_daemon_does(
 ) -> None:
     """Only its volumes are refused."""
     where = f"{V3}/types/{_made(operator_api, 'odd')}/encryption"
-    asked = {"provider": "luks", "control_location": "front-end"}
-    made = operator_api.post(where, {"encryption": asked}).json()["encryption"]
+    requested = {"provider": "luks", "control_location": "front-end"}
+    made = operator_api.post(where, {"encryption": requested}).json()["encryption"]
     assert operator_api.put(f"{where}/{made['encryption_id']}", {"encryption": changes}).status_code == 200
     assert {name: operator_api.get(where).json()[name] for name in changes} == changes
     refused = api.post(f"{V3}/volumes", {"volume": {"size": 1, "volume_type": "odd"}})
@@ -125,8 +125,8 @@ def test_a_type_may_say_what_no_storage_daemon_does(
 
 def test_qos_specs_are_given_to_types(operator_api: Api, api: Api) -> None:
     ident = _made(operator_api, "fast")
-    asked = {"name": "limits", "consumer": "front-end", "total_iops_sec": "100", "total_bytes_sec": "1000"}
-    spec = operator_api.post(f"{V3}/qos-specs", {"qos_specs": asked}).json()["qos_specs"]
+    requested = {"name": "limits", "consumer": "front-end", "total_iops_sec": "100", "total_bytes_sec": "1000"}
+    spec = operator_api.post(f"{V3}/qos-specs", {"qos_specs": requested}).json()["qos_specs"]
     where = f"{V3}/qos-specs/{spec['id']}"
     assert spec["specs"] == {"total_iops_sec": "100", "total_bytes_sec": "1000"}
     assert operator_api.get(f"{where}/associate?vol_type_id={ident}").status_code == 202

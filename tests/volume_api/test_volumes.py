@@ -364,8 +364,8 @@ def test_attachments_of_somebody_outside(world: World) -> None:
         *(("3.64", {}, 400), ("3.64", {"force": True}, 202), ("3.65", {"force": False}, 400), ("3.65", {}, 202)),
         *(("3.66", {"force": False}, 400), ("3.66", {}, 202)),
     ):
-        asked = {"snapshot": {"volume_id": ident, **force}}
-        assert world.alice.post(f"{V3}/snapshots", asked, **at(version)).status_code == code, (version, force)
+        requested = {"snapshot": {"volume_id": ident, **force}}
+        assert world.alice.post(f"{V3}/snapshots", requested, **at(version)).status_code == code, (version, force)
         drain()
     world.agent.work()
     assert world.alice.delete(where, **NEWEST).status_code == 200, "there is no such server"
@@ -397,8 +397,8 @@ def test_a_volume_in_error_is_detached_by_force(world: World) -> None:
     assert world.act(ident, "os-attach", {"instance_uuid": str(uuid.uuid4()), "mountpoint": "/dev/vdb"}) == 202
     [attachment] = world.show(ident)["attachments"]
     assert world.act(ident, "os-reset_status", {"status": "error"}, api=world.operator) == 202
-    asked = {"attachment_id": attachment["attachment_id"], "connector": None}
-    assert world.act(ident, "os-force_detach", asked, api=world.operator) == 202
+    requested = {"attachment_id": attachment["attachment_id"], "connector": None}
+    assert world.act(ident, "os-force_detach", requested, api=world.operator) == 202
     shown = world.show(ident)
     assert (shown["status"], shown["attachments"]) == ("available", [])
 
@@ -415,9 +415,9 @@ OLD_FORMS = [
 @pytest.mark.parametrize("steps", OLD_FORMS)
 def test_a_host_of_the_cloud_has_a_volume_in_the_old_form(world: World, steps: tuple[str, ...], quick: bool) -> None:
     ident, who = world.make(), {"connector": {"host": "kelvin"}}
-    asked = {"os-attach": {"host_name": "kelvin", "mountpoint": "/dev/vdb"}, "os-initialize_connection": who}
+    requested = {"os-attach": {"host_name": "kelvin", "mountpoint": "/dev/vdb"}, "os-initialize_connection": who}
     for step in steps:
-        answer = world.alice.post(f"{V3}/volumes/{ident}/action", {step: asked.get(step)}, **NEWEST)
+        answer = world.alice.post(f"{V3}/volumes/{ident}/action", {step: requested.get(step)}, **NEWEST)
         assert answer.status_code == (200 if "connection" in step else 202), answer.content
         if not quick:
             world.agent.work()
@@ -426,7 +426,7 @@ def test_a_host_of_the_cloud_has_a_volume_in_the_old_form(world: World, steps: t
     assert (shown["status"], shown["attachments"][0]["host_name"]) == ("in-use", "kelvin")
     assert Attachment.objects.get().connection
     assert world.act(ident, "os-initialize_connection", who) == 200, "once more is the same"
-    assert world.act(ident, "os-attach", asked["os-attach"]) == 400, "one at a time"
+    assert world.act(ident, "os-attach", requested["os-attach"]) == 400, "one at a time"
     assert world.act(ident, "os-terminate_connection", who) == 202
     shown = world.show(ident)
     assert (shown["status"], shown["attachments"][0]["host_name"]) == ("in-use", None)
@@ -457,9 +457,9 @@ def test_a_read_only_volume_is_attached_read_only_in_the_old_form(world: World) 
 def test_groups_are_snapshotted_and_copied_together(world: World) -> None:
     kind = world.operator.post(f"{V3}/types", {"volume_type": {"name": "fast"}}).json()["volume_type"]["id"]
     group_type = world.operator.post(f"{V3}/group_types", {"group_type": {"name": "kind"}}, **NEWEST)
-    asked = {"group": {"name": "g", "group_type": group_type.json()["group_type"]["id"], "volume_types": [kind]}}
-    assert world.alice.post(f"{V3}/groups", asked, **at("3.12")).status_code == 404
-    group = world.alice.post(f"{V3}/groups", asked, **NEWEST).json()["group"]["id"]
+    requested = {"group": {"name": "g", "group_type": group_type.json()["group_type"]["id"], "volume_types": [kind]}}
+    assert world.alice.post(f"{V3}/groups", requested, **at("3.12")).status_code == 404
+    group = world.alice.post(f"{V3}/groups", requested, **NEWEST).json()["group"]["id"]
     Image.objects.update(properties={"cinder_img_volume_type": "fast"})
     of_image = str(Image.objects.get().id)
     one, two = world.make(imageRef=of_image), world.make(volume_type="fast", group_id=group)

@@ -222,8 +222,8 @@ def test_a_backup_whose_record_alone_is_behind_is_completed(town: Town, disks: M
         Backup.objects.filter(id=backup.id).update(**behind, deadline=timezone.now() - timedelta(minutes=1))
         assert upkeep.reap() == 1
         drain()
-        found = Backup.objects.values("status", "digest", "stored_bytes", "object_count", "parent").get(id=backup.id)
-        assert (found, found["status"]) == (whole, "available")
+        row = Backup.objects.values("status", "digest", "stored_bytes", "object_count", "parent").get(id=backup.id)
+        assert (row, row["status"]) == (whole, "available")
 
 
 @pytest.mark.slow

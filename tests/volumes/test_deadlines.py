@@ -171,7 +171,7 @@ def test_progress_keeps_work_alive_whatever_it_takes_and_silence_ends_it(town: T
         stored = town.cloud.agents["kelvin" if pool.name == "local" else "nadel"].pools[str(pool.id)].volumes
         there = {str(row.data_id or row.id) for row in Volume.objects.filter(pool=pool).exclude(status="error")}
         assert there <= set(stored), "what is available has its data"
-    assert [str(found) for found in drift.find()] == []
+    assert [str(difference) for difference in drift.find()] == []
 
 
 @pytest.mark.parametrize("case", ["fetch_volume_request", "fetch_volume_request of a retype"])

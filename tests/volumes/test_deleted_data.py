@@ -101,9 +101,9 @@ def test_audits_count_what_is_there_now(town: Town) -> None:
     assert held(town) == (0, 0)
 
 
-def locked_in_turn(asked: CaptureQueriesContext) -> list[str]:
+def locked_in_turn(queries: CaptureQueriesContext) -> list[str]:
     """Return which rows were changed in turn: of pools, and of the counters of quotas."""
-    written = [each["sql"] for each in asked if each["sql"].startswith("UPDATE")]
+    written = [each["sql"] for each in queries if each["sql"].startswith("UPDATE")]
     tables = ["pool" if 'SET "allocated_gb"' in sql else sql.split('"')[1] for sql in written]
     assert "quotas_quotausage" not in tables[tables.index("pool") :]
     return tables
@@ -122,18 +122,18 @@ def test_an_audit_counts_in_every_quota_before_any_pool(town: Town) -> None:
     StoragePool.objects.filter(id=other.id).update(allocated_gb=1)
     StoragePool.objects.filter(id=town.pool.id).update(allocated_gb=1)
     town.pool.kept, other.kept = {str(volumes[0].id): 3 * GIB}, {moved: 3 * GIB}
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         town.agent.measured()
-    tables = locked_in_turn(asked)
+    tables = locked_in_turn(queries)
     assert (tables.count("quotas_quotausage"), tables.count("pool")) == (2, 2)
     assert list(StoragePool.objects.values_list("allocated_gb", flat=True)) == [3, 3]
 
 
 def test_a_deletion_counts_in_every_quota_before_its_pool(town: Town) -> None:
     volume = town.make(4)
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         delete(town, volume, kept=GIB)
-    assert locked_in_turn(asked).count("quotas_quotausage") >= 2
+    assert locked_in_turn(queries).count("quotas_quotausage") >= 2
     assert held(town) == (1, 1)
 
 

@@ -40,9 +40,9 @@ def look(*names: str) -> list[Finding]:
 
 def repair_only(check: str) -> None:
     """Mend the one thing that there is; nothing is found any more."""
-    (found,) = look()
-    assert found.check == check
-    (treated,) = treat([found], repair=True)
+    (finding,) = look()
+    assert finding.check == check
+    (treated,) = treat([finding], repair=True)
     assert treated.repaired
     assert look() == []
 
@@ -216,9 +216,9 @@ def test_many_volumes_cost_no_more_queries_than_a_few(town: Town, contents: list
             )
             for volume in Volume.objects.all()
         ]
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             assert look(check) == []
-        return len(asked)
+        return len(queries)
 
     def some() -> None:
         town.attach(town.make())

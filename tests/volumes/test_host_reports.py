@@ -86,8 +86,8 @@ def connected(town: Town, volume: Volume, host: ScriptedAgent, evil: ScriptedAge
     attachment = attachments.reserve(town.alice, volume.id, uuid.uuid4())
     attachments.connect(attachment, host.host)
     evil.work()
-    found = Attachment.objects.select_related("volume").filter(id=attachment.id).first()
-    connection = None if found is None else town.disk(found).connection
+    row = Attachment.objects.select_related("volume").filter(id=attachment.id).first()
+    connection = None if row is None else town.disk(row).connection
     attachments.release(attachment.id)
     evil.work()
     assert town.fresh(volume).status == "available"

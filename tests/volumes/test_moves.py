@@ -64,7 +64,7 @@ def test_a_volume_that_nobody_has_is_fetched(town: Town, other: ScriptedPool, op
     assert (moved.status, moved.migration_status, str(moved.pool)) == ("available", "success", "fast")
     assert (town.pool.volumes, list(other.volumes), town.pool.clients) == ({}, [str(moved.data_id)], {})
     assert (allocated(), Volume.objects.count()) == ({"local": 0, "fast": 2}, 1)
-    assert [str(found) for found in drift.find()] == []
+    assert [str(difference) for difference in drift.find()] == []
 
 
 def test_a_fetch_that_fails_leaves_it_as_it_was(town: Town, other: ScriptedPool, operator: RequestContext) -> None:
@@ -132,7 +132,7 @@ def test_another_type_in_place_changes_the_limits_of_the_guest(town: Town) -> No
     assert town.disk(attachment).iotune == {"read_bytes_sec": 4096}
     assert town.alice.project_id is not None
     assert usage_of(town.alice.project_id)["gigabytes_slow (50 %)"] == 3
-    assert [str(found) for found in drift.find()] == []
+    assert [str(difference) for difference in drift.find()] == []
     with pytest.raises(InvalidInputError):
         Retype.begin(town.alice, volume.id, RetypeRequest(slow.name))
 
@@ -148,16 +148,16 @@ def test_snapshots_count_for_the_type_that_their_volume_has_now(town: Town) -> N
     set_limit(project, "gigabytes_gold", 3)
     with pytest.raises(OverQuotaError):
         Retype.begin(town.alice, volume.id, RetypeRequest("gold"))
-    assert (str(town.fresh(volume).volume_type), [str(found) for found in drift.find()]) == ("bronze", [])
+    assert (str(town.fresh(volume).volume_type), [str(difference) for difference in drift.find()]) == ("bronze", [])
     set_limit(project, "gigabytes_gold", 4)
     Retype.begin(town.alice, volume.id, RetypeRequest("gold"))
     used = usage_of(project)
     assert [used[name] for name in ("snapshots_gold", "gigabytes_gold", "volumes_gold")] == [1, 4, 1]
     assert [used.get(name, 0) for name in ("snapshots_bronze", "gigabytes_bronze", "volumes_bronze")] == [0, 0, 0]
-    assert [str(found) for found in drift.find()] == []
+    assert [str(difference) for difference in drift.find()] == []
     QuotaUsage.objects.filter(resource__endswith="_gold").delete()
     assert len(repair()) == 3
-    assert [str(found) for found in drift.find()] == []
+    assert [str(difference) for difference in drift.find()] == []
 
 
 def test_a_type_that_another_pool_offers_moves_the_volume_on_demand(town: Town, other: ScriptedPool) -> None:
@@ -167,11 +167,11 @@ def test_a_type_that_another_pool_offers_moves_the_volume_on_demand(town: Town, 
         Retype.begin(town.alice, volume.id, RetypeRequest("ssd"))
     Retype.begin(town.alice, volume.id, RetypeRequest("ssd", migration_policy="on-demand"))
     assert town.fresh(volume).status == "retyping"
-    assert [str(found) for found in drift.find()] == []
+    assert [str(difference) for difference in drift.find()] == []
     rest(town)
     after = Volume.objects.select_related("pool", "volume_type").get()
     assert (after.status, str(after.pool), str(after.volume_type)) == ("available", "fast", "ssd")
-    assert [str(found) for found in drift.find()] == []
+    assert [str(difference) for difference in drift.find()] == []
 
 
 def test_a_key_of_its_own_is_kept_sealed(town: Town) -> None:
@@ -198,7 +198,7 @@ def test_an_operators_reset_ends_the_move(
     Retype.begin(town.alice, volume.id, RetypeRequest("ssd", migration_policy="on-demand"))
     town.agent.work()
     reset_status(operator, volume.id, **said)
-    assert (town.fresh(volume).status, [str(found) for found in drift.find()]) == ("available", [])
+    assert (town.fresh(volume).status, [str(difference) for difference in drift.find()]) == ("available", [])
     attachment = town.attach(volume)
     rest(town)
     after = town.fresh(volume)

@@ -103,12 +103,12 @@ def test_an_attachment_since_the_copy_is_kept_and_nobody_else_is_let_in(town: To
         attachments.reserve(town.alice, volume.id, uuid.uuid4())
     town.agent.work()
     assert [client.attachment_id for client in town.pool.clients[str(volume.id)]] == [str(lost.id)]
-    assert {found.subject for found in look("newer_volumes")} == {f"volume {volume.id}"}
+    assert {finding.subject for finding in look("newer_volumes")} == {f"volume {volume.id}"}
     attachments.release(lost.id)
     town.agent.work()
     assert (town.fresh(volume).status, town.pool.clients) == ("available", {})
-    for found in look("newer_volumes"):
-        treat([found], repair=True)
+    for finding in look("newer_volumes"):
+        treat([finding], repair=True)
     assert look("newer_volumes") == []
 
 
@@ -149,8 +149,8 @@ def test_a_host_is_asked_again_for_the_place_of_a_volume_that_was_given_back(tow
     assert "socket" not in Attachment.objects.get(id=lost.id).connection
     ask_places()
     town.agent.work()
-    found = Attachment.objects.get(id=lost.id)
-    assert (found.connection["socket"], found.status) == (lost.connection["socket"], "attached")
+    attachment = Attachment.objects.get(id=lost.id)
+    assert (attachment.connection["socket"], attachment.status) == (lost.connection["socket"], "attached")
     ask_places()
     assert town.agent.take() == []
 
@@ -216,9 +216,9 @@ def test_volumes_that_have_grown_count_in_every_quota_before_their_pool(town: To
         Extend.begin(town.alice, volume.id, 5)
     town.agent.work()
     copy.put_back()
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         back(town.agent)
-    tables = locked_in_turn(asked)
+    tables = locked_in_turn(queries)
     assert (tables.count("quotas_quotausage"), tables.count("pool")) == (2, 1)
     assert StoragePool.objects.get().allocated_gb == 10
 

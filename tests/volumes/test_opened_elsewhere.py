@@ -127,20 +127,20 @@ def refusals(moved: Moved, operator: RequestContext) -> list[str]:
     """Return what is refused of what would endanger the guest's disk."""
     town, volume, other = moved.town, moved.fresh(), ScriptedPool(name="other")
     town.cloud.add_host("other").serve(other)
-    asked: dict[str, Callable[[], object]] = {
+    requested: dict[str, Callable[[], object]] = {
         "attach": lambda: attachments.connect(attachments.reserve(town.alice, volume.id, uuid.uuid4()), town.host),
         "delete": lambda: Delete.begin(town.alice, volume.id, VolumeDeletion()),
         "extend": lambda: Extend.begin(town.alice, volume.id, 5),
         "move": lambda: Migrate.begin(operator, volume.id, uuid.UUID(other.id)),
         "snapshot": lambda: CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest(force=True)),
     }
-    found = []
-    for name, ask in asked.items():
+    values = []
+    for name, ask in requested.items():
         try:
             ask()
         except NovellaError:
-            found.append(name)
-    return found
+            values.append(name)
+    return values
 
 
 ALL = ["attach", "delete", "extend", "move", "snapshot"]
@@ -159,7 +159,7 @@ def test_a_volume_opened_elsewhere_since_the_copy_is_left_to_its_guest(
         back(agent)
     kept = moved.attachment()
     assert (kept.host_id, kept.instance_id, moved.fresh().status) == (moved.nadel.host.id, None, "in-use")
-    assert any("nadel" in found.sentence for found in look("newer_volumes"))
+    assert any("nadel" in finding.sentence for finding in look("newer_volumes"))
     assert refusals(moved, operator)[:2] == ["attach", "delete"]
     moved.opened()
     assert [each.attachment_id for each in moved.nadel.pools[town.pool.id].clients[str(moved.volume.id)]] == [
@@ -199,7 +199,7 @@ def test_nobody_opens_or_deletes_a_volume_before_every_host_of_its_pool_was_hear
     assert refusals(moved, operator) == ALL
     assert "nadel" in holds.reason(moved.fresh())
     assert older_records.is_unheard(moved.fresh())
-    assert any("nadel" in found.subject for found in look("restored_hosts"))
+    assert any("nadel" in finding.subject for finding in look("restored_hosts"))
     Host.objects.filter(name="nadel").update(forced_down=True)
     assert holds.reason(moved.fresh()) == ""
     Host.objects.filter(name="nadel").update(forced_down=False)
@@ -361,7 +361,7 @@ def test_an_admitted_host_that_lies_is_named_and_removed(town: Town, operator: R
     moved = Moved(town, evil, Copy(), volume, uuid.uuid4(), uuid.uuid4())
     row = town.attach(volume)
     claim(moved, evil.host, 900)
-    assert any("evil" in found.sentence for found in look("newer_volumes"))
+    assert any("evil" in finding.sentence for finding in look("newer_volumes"))
     assert moved.fresh().daemon_host_id == town.host.id
     assert moved.told() == [], "the guest keeps its disk"
     remove_host(StoragePool.objects.get(id=town.pool.id), evil.host)

@@ -59,7 +59,7 @@ def test_a_snapshot_is_taken_cloned_and_deleted(town: Town) -> None:
     DeleteSnapshot.begin(town.alice, snapshot.id, Deletion())
     town.agent.work()
     assert (Snapshot.objects.count(), town.pool.snapshots) == (0, {})
-    assert [str(found) for found in drift.find()] == []
+    assert [str(difference) for difference in drift.find()] == []
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_a_volume_goes_with_its_snapshots_only_when_that_is_said(town: Town) -> 
     Delete.begin(town.alice, volume.id, VolumeDeletion(cascade=True))
     town.agent.work()
     assert (Volume.objects.count(), Snapshot.objects.count(), town.pool.volumes, town.pool.snapshots) == (0, 0, {}, {})
-    assert [str(found) for found in drift.find()] == []
+    assert [str(difference) for difference in drift.find()] == []
 
 
 @pytest.mark.slow

@@ -71,9 +71,9 @@ def several(transactional_db: None, tmp_path: Path) -> Iterator[Callable[..., Se
 
     def start(**settings: str) -> Several:
         port, master = servers.enter_context(_process(output, settings, _two))
-        found = Several(port, master, output)
-        eventually(lambda: len(found.pids) == 2, "two processes")
-        return found
+        result = Several(port, master, output)
+        eventually(lambda: len(result.pids) == 2, "two processes")
+        return result
 
     with ExitStack() as servers:
         yield start

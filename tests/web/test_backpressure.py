@@ -35,8 +35,8 @@ def open_raw(port: int, token: str = "", path: str = "/ws/v1/events") -> socket.
         f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\nX-Auth-Token: {token}\r\n\r\n".encode()
     )
-    answer, wanted = b"", b'"hello"' if token else b"\r\n\r\n"
-    while wanted not in answer:
+    answer, requested = b"", b'"hello"' if token else b"\r\n\r\n"
+    while requested not in answer:
         answer += (piece := client.recv(4096))
         assert piece, answer
     assert answer.startswith(b"HTTP/1.1 101")

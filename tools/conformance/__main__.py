@@ -26,7 +26,7 @@ from tools.conformance.tempest.lists import LISTS, select
 from tools.conformance.tempest.workspace import Tempest
 from up.programs import CHECKOUT
 
-KEPT = CHECKOUT / ".cache/conformance"
+CACHE = CHECKOUT / ".cache/conformance"
 CLIENTS = {"ansible-aws": ansible.main, "terraform-aws": terraform.main}
 
 
@@ -49,7 +49,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     add("--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="a line of tempest.conf")
     add("--known", type=Path, default=results.KNOWN, metavar="FILE", help="known differences of the cloud")
     add("--page", type=Path, metavar="FILE", help="also write the table into this page, as docs/conformance.md")
-    add("--environment", type=Path, default=KEPT / "environment", metavar="FOLDER", help="where tempest is installed")
+    add("--environment", type=Path, default=CACHE / "environment", metavar="FOLDER", help="where tempest is installed")
     add("--judge", type=Path, metavar="FILE", help="judge these results again, without a run")
     return parser.parse_args(arguments)
 
@@ -60,7 +60,7 @@ def say(line: str) -> None:
 
 def run(given: argparse.Namespace) -> tuple[list[results.Result], dict[str, str]]:
     """Run the tests of the list, and save their results."""
-    workspace = KEPT / given.list
+    workspace = CACHE / given.list
     own = not (given.cloud or cloud.wanted_by_variables())
     with ExitStack() as stack:
         if own:

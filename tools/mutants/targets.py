@@ -74,7 +74,7 @@ _TARGETS = (
         "provisioning/network/services/routing/routers.py",
         (
             "create_router", "update_router", "add_routes", "remove_routes", "delete_router", "check_overlaps",
-            "checked_routes", "_plain", "_set_gateway", "_others_wanted", "_gateway_port", "_allocate_requested",
+            "checked_routes", "_plain", "_set_gateway", "_lacks_addresses", "_gateway_port", "_allocate_requested",
             "_remove_gateway",
         ),
         ("tests/network/services/test_routers.py", "tests/network/test_routers_api.py",

@@ -16,7 +16,7 @@ from tools.soak.trend import Floor, Trend, trend
 from tools.soak.work import Work
 
 HOSTS = 3
-KEPT = timedelta(seconds=60)
+RETENTION = timedelta(seconds=60)
 """The retention of completed records during the run: each sample also runs manage.py purge."""
 BY_RULE = {
     "hosts_hostcommand": "finished commands are kept for a day",
@@ -86,7 +86,7 @@ def line(seconds: float, now: Mapping[str, float], work: Work) -> str:
 
 
 def purge(cloud: Cloud) -> None:
-    cloud.manage("purge", "--before", f"{datetime.now(UTC) - KEPT:%Y-%m-%dT%H:%M:%S}")
+    cloud.manage("purge", "--before", f"{datetime.now(UTC) - RETENTION:%Y-%m-%dT%H:%M:%S}")
 
 
 def judge(samples: Samples) -> dict[str, Trend]:

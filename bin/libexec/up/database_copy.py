@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-KEPT = 3
+MOST_COPIES = 3
 
 
 def copy(database: Path, version: str) -> None:
@@ -28,7 +28,7 @@ def copy(database: Path, version: str) -> None:
     ):
         source.backup(target)
     part.rename(folder / f"db-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{version}.sqlite3")
-    for old in sorted(folder.glob("db-*.sqlite3"))[:-KEPT]:
+    for old in sorted(folder.glob("db-*.sqlite3"))[:-MOST_COPIES]:
         old.unlink()
 
 

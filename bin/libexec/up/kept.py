@@ -17,7 +17,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 FOLDER = CHECKOUT / ".cache/up"
-KEPT = 2
+MOST_VERSIONS = 2
 """Number of versions that are kept of each kind of file: the most recently used ones."""
 DAY = 86_400.0
 
@@ -75,7 +75,7 @@ def _forget(name: str) -> None:
     with contextlib.suppress(OSError):
         left = [path for path in FOLDER.glob(".new-*") if path.stat().st_mtime < time.time() - DAY]  # by a killed run
         versions = sorted(FOLDER.glob(f"{name}-*"), key=lambda path: path.stat().st_mtime)
-        for old in (*left, *versions[:-KEPT]):
+        for old in (*left, *versions[:-MOST_VERSIONS]):
             if old.is_dir():
                 shutil.rmtree(old)
             else:

@@ -195,7 +195,7 @@ def started_at(pid: int) -> str | None:
 
 
 def _still_running(recorded: Sequence[tuple[int, str]], patience: float) -> list[int]:
-    """Wait until none of these processes runs, at most ``patience`` seconds; return those that do."""
+    """Wait until none of these processes runs, at most ``patience`` seconds; return the processes that still run."""
     deadline = time.monotonic() + patience
     while left := [pid for pid, started in recorded if started_at(pid) == started]:
         if time.monotonic() >= deadline:

@@ -137,9 +137,9 @@ def announce(ports: Iterable[PortRef]) -> None:
 
 def remove_networks(folder: Path) -> list[str]:
     """Remove the kernel objects of all networks, and return a line for each. ``folder`` is that of ``Bridges``."""
-    found = sorted(folder.glob("*"))
-    for_each(found, _drop)
-    return [f"network {path.name}" for path in found]
+    folders = sorted(folder.glob("*"))
+    for_each(folders, _drop)
+    return [f"network {path.name}" for path in folders]
 
 
 def _drop(path: Path) -> None:

@@ -83,11 +83,11 @@ class Segments:
     def _vxlan(self, network: NetworkDocument) -> None:
         name, local = port_of(network.segment, network.id), self._underlay.address()
         with links.netlink("join the network's bridge with those of other hosts") as route:
-            found = route.link_lookup(ifname=name)
-            if found and not _is_vxlan(route.get_links(found[0])[0], network.segment.id, local):
-                route.link("del", index=found[0])
-                found = []
-            if not found:
+            indexes = route.link_lookup(ifname=name)
+            if indexes and not _is_vxlan(route.get_links(indexes[0])[0], network.segment.id, local):
+                route.link("del", index=indexes[0])
+                indexes = []
+            if not indexes:
                 self._make_vxlan(name, network, local)
             index = _join(route, name, network)
             route.brport("set", index=index, learning=0)  # addresses come from documents
@@ -130,23 +130,23 @@ class Segments:
         if not configured and physical != MACHINE:
             raise RetryableHostError(f"This host is not connected to the physical network {physical}.")
         with links.netlink(f"use its interface of the physical network {physical}") as route:
-            found = route.link_lookup(ifname=configured) if configured else []
-            if configured and not found:
+            indexes = route.link_lookup(ifname=configured) if configured else []
+            if configured and not indexes:
                 raise RetryableHostError(
                     f"This host is not connected to the physical network {physical}.",
                     detail=f"there is no {configured}",
                 )
             facts: dict[str, Any] = {"ifname": name, "net_ns_fd": agent}
             if network.segment.type == "vlan":
-                _add_vlan(route, {**facts, "link": found[0] if found else None, "vlan_id": network.segment.id})
-            elif found and not _is_a(route.get_links(found[0])[0], "bridge"):
-                route.link("set", index=found[0], state="up")
-                route.link("add", kind="macvlan", macvlan_mode="passthru", link=found[0], **facts)
+                _add_vlan(route, {**facts, "link": indexes[0] if indexes else None, "vlan_id": network.segment.id})
+            elif indexes and not _is_a(route.get_links(indexes[0])[0], "bridge"):
+                route.link("set", index=indexes[0], state="up")
+                route.link("add", kind="macvlan", macvlan_mode="passthru", link=indexes[0], **facts)
             else:
                 outer = machine_end(self._underlay.agent, network.id)
                 route.link("add", ifname=outer, kind="veth", mtu=network.mtu, peer={**facts, "mtu": network.mtu})
                 index = links.index_of(route, outer)
-                route.link("set", index=index, state="up", **({"master": found[0]} if found else {}))
+                route.link("set", index=index, state="up", **({"master": indexes[0]} if indexes else {}))
 
 
 def _join(route: Any, name: str, network: NetworkDocument) -> int:

@@ -52,8 +52,8 @@ def machine_servers() -> tuple[str, ...]:
     """Return the machine's name servers that are reachable from another network namespace."""
     for path in RESOLV_CONFS:
         with contextlib.suppress(OSError):
-            if found := upstream_servers(path.read_text()):
-                return tuple(found)
+            if servers := upstream_servers(path.read_text()):
+                return tuple(servers)
     return ()
 
 

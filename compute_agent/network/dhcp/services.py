@@ -80,8 +80,8 @@ class Services(Part):
         """Do nothing: networks share no objects."""
 
     def bring(self, desired: DesiredState, touched: Touched) -> None:
-        found = [network for network in touched.networks(desired) if _is_served(network, desired)]
-        for_each(found, lambda network: self._bring(network, desired, again=touched.everything))
+        served = [network for network in touched.networks(desired) if _is_served(network, desired)]
+        for_each(served, lambda network: self._bring(network, desired, again=touched.everything))
 
     def drop(self, desired: DesiredState) -> None:
         there = namespace.listed(names.namespace_prefix(self._agent, names.SERVICE))
@@ -170,10 +170,10 @@ class Services(Part):
         """Connect the namespace to the network's bridge and to the machine."""
         outer, mac = names.service_end(network.id), names.service_mac(network)
         with links.netlink("connect the network's services") as route:
-            found = route.link_lookup(ifname=outer)
-            if found and made:  # its other end is in a namespace that has lost its name
-                route.link("del", index=found[0])
-            if made or not found:
+            indexes = route.link_lookup(ifname=outer)
+            if indexes and made:  # its other end is in a namespace that has lost its name
+                route.link("del", index=indexes[0])
+            if made or not indexes:
                 with namespace.opened(name) as there:
                     peer = {"ifname": names.INSIDE, "net_ns_fd": there, "address": mac, "mtu": network.mtu}
                     route.link("add", ifname=outer, kind="veth", mtu=network.mtu, peer=peer)

@@ -118,9 +118,9 @@ class Filters:
 
     def adopt(self, port_ids: Collection[str], flows: bytes) -> None:
         """Track the connections that these ports had on another host (``flows``). Raises RetryableHostError."""
-        found = carried.decoded(flows)
-        if found:
-            carried.add_flows(self._tracked_ports(port_ids), found)
+        entries = carried.decoded(flows)
+        if entries:
+            carried.add_flows(self._tracked_ports(port_ids), entries)
 
     def _tracked_ports(self, port_ids: Collection[str]) -> list[carried.TrackedPort]:
         """Return the ports among ``port_ids`` that are filtered on this host."""

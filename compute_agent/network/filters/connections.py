@@ -43,7 +43,7 @@ def forget_flows(refused: Mapping[int, Judge]) -> int:
     try:
         for version, family in FAMILIES.items():
             with NFCTSocket(nfgen_family=family) as tracking:
-                for zone, key in [found for entry in tracking.dump() if (found := _refused(entry, version, refused))]:
+                for zone, key in [flow for entry in tracking.dump() if (flow := _refused(entry, version, refused))]:
                     many += _forget(tracking, key, zone)
     except (NetlinkError, OSError) as error:
         raise RetryableHostError("The host could not end connections of guests.", detail=str(error)) from error

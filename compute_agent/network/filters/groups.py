@@ -151,10 +151,10 @@ def _rules(plan: Plan, key: str, wrong: list[str] | None = None) -> Mapping[str,
     rules = tuple(document.rules) if document is not None else ()
     remotes = {rule.remote_group_id for rule in rules if rule.remote_group_id is not None}
     known = frozenset(each for each in remotes if _is_known(each, plan))
-    found, errors = _rendered(rules, known, tuple(ranges.of(document).items()) if document is not None else ())
+    result, errors = _rendered(rules, known, tuple(ranges.of(document).items()) if document is not None else ())
     if wrong is not None:
         wrong += errors
-    return found
+    return result
 
 
 @functools.lru_cache(maxsize=1 << 12)
@@ -163,15 +163,15 @@ def _rendered(
 ) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
     """Return rules by direction, and the errors of invalid ones; ``known``: the remote groups that have a set."""
     by_id = dict(address_groups)
-    found: dict[str, list[str]] = {way: [] for way in WAYS}
+    rendered: dict[str, list[str]] = {way: [] for way in WAYS}
     wrong = []
     for rule in rules:
         try:
             match = _match(rule, _remote(rule, known), _ranges(rule, by_id))
-            found[DIRECTIONS[rule.direction]].append(f"{match} accept")
+            rendered[DIRECTIONS[rule.direction]].append(f"{match} accept")
         except ValueError as error:
             wrong.append(str(error))
-    return found, wrong
+    return rendered, wrong
 
 
 def _is_known(group_id: str, plan: Plan) -> bool:

@@ -113,12 +113,12 @@ def _narrowed(before: Plan, after: Plan) -> Iterator[Pair]:
 def _changed(before: Plan, after: Plan) -> set[str]:
     """Return the keys of groups whose rules have changed, or the members of groups that their rules refer to."""
     members = _differing(before.members, after.members)
-    found = _differing(before.groups, after.groups)
+    result = _differing(before.groups, after.groups)
     for key, group in after.groups.items() if members else ():
         remotes = {rule.remote_group_id for rule in group.rules if rule.remote_group_id}
         if members.intersection(map(_key, remotes)):
-            found.add(key)
-    return found
+            result.add(key)
+    return result
 
 
 def _key(group_id: str) -> str:
@@ -152,8 +152,8 @@ def _allows(plan: Plan, port: FilteredPort, flow: Flow, direction: str) -> bool:
 
 
 def _is_among(address: str, document: SecurityGroupDocument, rule: SecurityRule) -> bool:
-    found = ranges.of(document).get(rule.remote_address_group_id or "")
-    return found is not None and found.holds(address)
+    row = ranges.of(document).get(rule.remote_address_group_id or "")
+    return row is not None and row.holds(address)
 
 
 def _is_in(address: str, network: str) -> bool:

@@ -198,9 +198,9 @@ def _addresses_of(
 
 def _joined(routers: Iterable[RouterDocument], networks: Iterable[str]) -> dict[str, set[str]]:
     """Return network id → ids of the network itself and of all networks that share a router with it."""
-    found = {key: {key} for key in networks}
+    result = {key: {key} for key in networks}
     for router in routers:
-        legs = {leg.network_id for leg in router.interfaces if leg.network_id in found}
+        legs = {leg.network_id for leg in router.interfaces if leg.network_id in result}
         for key in legs:
-            found[key] |= legs
-    return found
+            result[key] |= legs
+    return result

@@ -47,10 +47,10 @@ def index_of(route: Any, name: str) -> int:
     """Return the index of an interface. Raises NetlinkError if it does not exist, as if it had been deleted
     concurrently.
     """
-    found = route.link_lookup(ifname=name)
-    if not found:
+    indexes = route.link_lookup(ifname=name)
+    if not indexes:
         raise NetlinkError(errno.ENODEV, f"there is no {name}")
-    return int(found[0])
+    return int(indexes[0])
 
 
 def interface_name(name: str) -> str:
@@ -70,8 +70,8 @@ def ensure_plain_bridge(bridge: str, mtu: int, *, up: bool = True) -> None:
     """Create a bridge without an address, on which the host itself neither answers, routes nor accepts packets."""
     interface_name(bridge)
     with netlink("create the network's bridge") as route:
-        found = route.link_lookup(ifname=bridge)
-        if not found:
+        indexes = route.link_lookup(ifname=bridge)
+        if not indexes:
             route.link(
                 "add", ifname=bridge, kind="bridge", br_stp_state=0, br_forward_delay=0, address=bridge_mac(bridge)
             )
@@ -87,14 +87,14 @@ def ensure_plain_bridge(bridge: str, mtu: int, *, up: bool = True) -> None:
 
 
 def join(bridge: str, interfaces: Collection[str]) -> None:
-    """Attach those of the interfaces that exist to the bridge. Interfaces lose a bridge that is recreated."""
+    """Attach the interfaces that exist to the bridge. Interfaces lose a bridge that is recreated."""
     with netlink("add an interface to the network's bridge") as route:
-        found = {link.get_attr("IFLA_IFNAME"): link for link in route.get_links()} if interfaces else {}
-        for link in (found[name] for name in interfaces if name in found and bridge in found):
-            if link.get_attr("IFLA_MASTER") == found[bridge]["index"]:
+        links = {link.get_attr("IFLA_IFNAME"): link for link in route.get_links()} if interfaces else {}
+        for link in (links[name] for name in interfaces if name in links and bridge in links):
+            if link.get_attr("IFLA_MASTER") == links[bridge]["index"]:
                 continue
             try:
-                route.link("set", index=link["index"], master=found[bridge]["index"], state="up")
+                route.link("set", index=link["index"], master=links[bridge]["index"], state="up")
             except NetlinkError as error:
                 if error.code != errno.ENODEV:  # deleted concurrently
                     raise
@@ -134,11 +134,11 @@ def names() -> list[str]:
 def masters() -> dict[str, str]:
     """Return interface → bridge, for each interface that is a port of a bridge."""
     with netlink("list its network interfaces") as route:
-        found = {link["index"]: link for link in route.get_links()}
-        named = {index: link.get_attr("IFLA_IFNAME") for index, link in found.items()}
+        links = {link["index"]: link for link in route.get_links()}
+        named = {index: link.get_attr("IFLA_IFNAME") for index, link in links.items()}
         return {
             named[index]: named[link.get_attr("IFLA_MASTER")]
-            for index, link in found.items()
+            for index, link in links.items()
             if link.get_attr("IFLA_MASTER") in named
         }
 
@@ -146,14 +146,14 @@ def masters() -> dict[str, str]:
 def delete(name: str) -> bool:
     """Remove a bridge or interface; return whether it existed."""
     with netlink("remove a network interface") as route:
-        found = route.link_lookup(ifname=name)
-        if found:
+        indexes = route.link_lookup(ifname=name)
+        if indexes:
             try:
-                route.link("del", index=found[0])
+                route.link("del", index=indexes[0])
             except NetlinkError as error:
                 if error.code != errno.ENODEV:  # deleted concurrently
                     raise
-    return bool(found)
+    return bool(indexes)
 
 
 def write_sysctl(name: str, value: str) -> None:

@@ -90,8 +90,8 @@ class Uplink:
             namespace.inside(space),
             links.netlink(LEND) as route,
         ):
-            found = route.link_lookup(ifname=interface)
-            if not found:
+            indexes = route.link_lookup(ifname=interface)
+            if not indexes:
                 namespace.open_in(here, lambda: _make_macvlan(interface, there))
             index = links.index_of(route, interface)
             if _only_address(route, index, address):
@@ -101,7 +101,7 @@ class Uplink:
 
     def remove(self, state: Path) -> bool:
         """Remove the objects in the machine's own namespace, which must be the caller's. Return whether any existed."""
-        found = links.delete(self.outside)
+        result = links.delete(self.outside)
         try:
             run_program("nft", "-f", "-", stdin=f"table ip {self.table}\ndelete table ip {self.table}\n".encode())
             others = b"novella_uplink_" in run_program("nft", "list", "tables")
@@ -111,16 +111,16 @@ class Uplink:
             if not others:
                 links.write_sysctl("net.ipv4.ip_forward", state.read_text().strip())
             state.unlink()
-        return found
+        return result
 
     def _ensure_outside(self, inside: int, state: Path, underlay: str) -> None:
         with links.netlink("create the uplink of its networks") as route:
-            found = route.link_lookup(ifname=self.outside)
-            if not found:
+            indexes = route.link_lookup(ifname=self.outside)
+            if not indexes:
                 route.link("add", ifname=self.outside, kind="veth", peer={"ifname": INSIDE, "net_ns_fd": inside})
-                found = route.link_lookup(ifname=self.outside)
-            route.link("set", index=found[0], state="up")
-            _only_address(route, found[0], self.outside_address)
+                indexes = route.link_lookup(ifname=self.outside)
+            route.link("set", index=indexes[0], state="up")
+            _only_address(route, indexes[0], self.outside_address)
         forwarding = Path("/proc/sys/net/ipv4/ip_forward").read_text().strip()
         if forwarding != "1":
             if not state.exists():

@@ -22,12 +22,12 @@ def forget(addresses: Collection[str]) -> int:
         return 0
     try:
         with NFCTSocket() as tracking:
-            found = [entry for entry in tracking.dump() if _passes(entry, addresses)]
-            for entry in found:
+            entries = [entry for entry in tracking.dump() if _passes(entry, addresses)]
+            for entry in entries:
                 _forget(tracking, entry)
     except (NetlinkError, OSError) as error:
         raise RetryableHostError("The host could not end connections of a floating IP.", detail=str(error)) from error
-    return len(found)
+    return len(entries)
 
 
 def _passes(entry: Any, addresses: Collection[str]) -> bool:

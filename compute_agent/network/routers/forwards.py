@@ -64,11 +64,11 @@ class Maps:
 
 def maps_of(floating: Iterable[FloatingIpDocument]) -> Maps:
     """Return the maps of floating IPs that were validated by ``readable``."""
-    found = Maps()
+    maps = Maps()
     for each in floating:
         for forward in each.forwards:
-            _enter(found, each.address, forward)
-    return found
+            _enter(maps, each.address, forward)
+    return maps
 
 
 def _enter(maps: Maps, address: str, forward: PortForward) -> None:

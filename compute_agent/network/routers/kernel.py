@@ -109,10 +109,10 @@ def _has(space: str, interface: str) -> bool:
 def ensure_link(router: str, external: str, link: Link) -> None:
     """Connect a router's namespace to the namespace of its external network."""
     with within(router, "join a router with its external network") as route:
-        found = route.link_lookup(ifname=link.router_end)
-        if not found or not _has(external, link.external_end):
-            if found:
-                route.link("del", index=found[0])
+        indexes = route.link_lookup(ifname=link.router_end)
+        if not indexes or not _has(external, link.external_end):
+            if indexes:
+                route.link("del", index=indexes[0])
             with within(external, "join a router with its external network") as outer:
                 for left in outer.link_lookup(ifname=link.external_end):
                     outer.link("del", index=left)

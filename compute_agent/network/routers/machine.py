@@ -94,16 +94,16 @@ class MachineNetworks:
                 if route.get_links(end)[0].get_attr("IFLA_MASTER") != index:
                     route.link("set", index=end, master=index, state="up")
             bring_addresses(route, index, set(_gateways(network)))
-            found = route.link_lookup(ifname=outer) if outer else []
-            proxied = set(of_version(4, addresses)) if found else set()
+            indexes = route.link_lookup(ifname=outer) if outer else []
+            proxied = set(of_version(4, addresses)) if indexes else set()
             stale = before.addresses - (proxied if before.interface == outer else set())
             _answer_no_more(route, before.interface, stale)
             for address in proxied:
                 _answer_for(route, "replace", outer, address)
-            within = _contains_network(route, found[0], network) if found else False
+            within = _contains_network(route, indexes[0], network) if indexes else False
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.write_bytes(msgspec.json.encode(Answered(outer, proxied)))
-        ruleset = _ruleset(network, outer if found else "", within=within)
+        ruleset = _ruleset(network, outer if indexes else "", within=within)
         if self._rulesets.get(network.id) != ruleset:
             nft.apply(ruleset)
             self._rulesets[network.id] = ruleset

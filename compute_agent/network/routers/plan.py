@@ -105,9 +105,9 @@ def external_plan(
     gateways = [str(ipaddress.ip_address(subnet.gateway)) for subnet in network.subnets if subnet.gateway]
     for version, destination in zip((4, 6), DEFAULTS, strict=True):
         # With several ranges, prefer the gateway of the range of this host's own address.
-        found = sorted(of_version(version, gateways), key=lambda gateway: not leg.reaches(gateway))
-        if found and (version == 6 or leg.reaches(found[0])):
-            ways.append(Route(destination, leg.name, found[0]))
+        ordered = sorted(of_version(version, gateways), key=lambda gateway: not leg.reaches(gateway))
+        if ordered and (version == 6 or leg.reaches(ordered[0])):
+            ways.append(Route(destination, leg.name, ordered[0]))
     return ExternalPlan(
         id=network.id,
         leg=leg,

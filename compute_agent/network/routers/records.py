@@ -145,8 +145,8 @@ class ExternalPlan:
     @property
     def source(self) -> str | None:
         """This host's own IPv4 address on the network."""
-        found = of_version(4, self.leg.addresses)
-        return found[0].partition("/")[0] if found else None
+        addresses = of_version(4, self.leg.addresses)
+        return addresses[0].partition("/")[0] if addresses else None
 
 
 def networks_of(addresses: Iterable[str]) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:

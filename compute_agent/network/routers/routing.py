@@ -239,8 +239,8 @@ class Routing(Part):
             return
         plan = self._externals.get(network.id)
         legs = [each.gateway for each in self._routers.values() if each.network_id == network.id and each.gateway]
-        found = {address.partition("/")[0] for leg in legs for address in leg.addresses}
-        self._machine.bring(network, frozenset(found | (plan.answering if plan is not None else frozenset())))
+        addresses = {address.partition("/")[0] for leg in legs for address in leg.addresses}
+        self._machine.bring(network, frozenset(addresses | (plan.answering if plan is not None else frozenset())))
 
     # --- inside -----------------------------------------------------------------------------------------------------
 

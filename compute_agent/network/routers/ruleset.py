@@ -110,13 +110,13 @@ def _detours(plan: RouterPlan) -> Iterator[str]:
     for detour in plan.detours:
         for protocol in sorted({each[0] for each in detour.answers}):
             name = f"answers-{detour.number}-{protocol}"
-            found = [each[1:] for each in detour.answers if each[0] == protocol]
+            answers = [each[1:] for each in detour.answers if each[0] == protocol]
             if protocol in PORTED:
-                listed = [f"{address} . {first}-{last}" for address, first, last in found]
+                listed = [f"{address} . {first}-{last}" for address, first, last in answers]
                 yield f"  set {name} {{ type {KEY}; flags interval; elements = {{ {', '.join(listed)} }}; }}"
                 match = f"ip saddr . {protocol} sport @{name}"
             else:
-                yield from nft_set(name, "ipv4_addr", [address for address, _, _ in found])
+                yield from nft_set(name, "ipv4_addr", [address for address, _, _ in answers])
                 match = f"ip saddr @{name}" if protocol == ALL else f"meta l4proto {protocol} ip saddr @{name}"
             rules.append(f'    iifname "{detour.leg}" {match} meta mark set {detour.number}')
     if not plan.detours:

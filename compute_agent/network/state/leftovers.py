@@ -21,11 +21,11 @@ def listed(records: Records, folder: Path, guests: set[str]) -> list[Leftover]:
     for uuid in sorted(records.uuids()):
         for port in records.ports_of(uuid):
             taps[port.tap], macs[port.mac_address.lower()] = uuid, uuid
-    found = [Leftover(kind="plug", name=uuid, subject_id=uuid) for uuid in sorted(records.uuids() - guests)]
+    result = [Leftover(kind="plug", name=uuid, subject_id=uuid) for uuid in sorted(records.uuids() - guests)]
     interfaces = [name for name in links.names() if TAP.match(name) or name in taps]
-    found += _of_none("tap", {name: name for name in interfaces}, taps, guests)
-    found += _of_none("lease", dict(_leases(folder)), macs, guests)
-    return found
+    result += _of_none("tap", {name: name for name in interfaces}, taps, guests)
+    result += _of_none("lease", dict(_leases(folder)), macs, guests)
+    return result
 
 
 def _of_none(kind: str, names: Mapping[str, str], owners: Mapping[str, str], guests: set[str]) -> list[Leftover]:

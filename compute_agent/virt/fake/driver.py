@@ -121,9 +121,9 @@ class FakeDriver(FakeMigrations):
     def leftovers(self) -> list[Leftover]:
         with self._changed:
             state, here = self._state, set(self._state.guests)
-            found = [Leftover(kind="disk", name=uuid, subject_id=uuid) for uuid in sorted(state.disks - here)]
-            found += [Leftover(kind="seed", name=uuid, subject_id=uuid) for uuid in sorted(state.seeds - here)]
-        return found
+            result = [Leftover(kind="disk", name=uuid, subject_id=uuid) for uuid in sorted(state.disks - here)]
+            result += [Leftover(kind="seed", name=uuid, subject_id=uuid) for uuid in sorted(state.seeds - here)]
+        return result
 
     def has_disk(self, uuid: str) -> bool:
         with self._changed:

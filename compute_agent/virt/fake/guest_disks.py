@@ -72,10 +72,10 @@ def _serial(disk: GuestDisk) -> str:
 
 
 def _disk(guest: FakeGuest, shown: str) -> GuestDisk:
-    found = next((disk for disk in guest.volumes if _serial(disk) == shown), None)
-    if found is None:
+    guest_disk = next((disk for disk in guest.volumes if _serial(disk) == shown), None)
+    if guest_disk is None:
         raise GuestDiskError(guest_disks.FAILURES[20])
-    return found
+    return guest_disk
 
 
 def _others(guest: FakeGuest, shown: str) -> list[str]:

@@ -52,8 +52,8 @@ class FakeMigrations(FakeFirmware):
             guest = self._guest(uuid)
             if guest.power not in {PowerState.RUNNING, PowerState.PAUSED}:
                 raise UnsupportedError("The guest does not run.")
-        found = self._departures[uuid] = FakeDeparture(self, guest)
-        return found
+        departure = self._departures[uuid] = FakeDeparture(self, guest)
+        return departure
 
     def arrival(self, spec: InstanceSpec, attempt: int) -> Arrival:
         if not self.receives:
@@ -75,10 +75,10 @@ class FakeMigrations(FakeFirmware):
                 self._write(uuid)
 
     def control_migration(self, uuid: str, action: str) -> None:
-        found = self._departures.get(uuid)
-        if found is None or not found.performing:
+        row = self._departures.get(uuid)
+        if row is None or not row.performing:
             raise UnsupportedError("The guest is not being migrated.")
-        found.control(action)
+        row.control(action)
 
     def change_guest(self, uuid: str, *, leaving: bool, power: PowerState) -> None:
         """Set the state of a guest that departs."""

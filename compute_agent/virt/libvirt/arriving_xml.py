@@ -33,9 +33,9 @@ def arriving_xml(own: str, offered: str) -> str:
     _copy_controllers(devices, there)
     _order_interfaces(devices, there)
     _copy_names(mine, other)
-    found = dict(_by_key(there))
+    elements = dict(_by_key(there))
     for key, device in _by_key(devices):
-        address = found[key].find("address") if key in found else None
+        address = elements[key].find("address") if key in elements else None
         if device.tag != "controller" and address is not None:
             for each in device.findall("address"):
                 device.remove(each)
@@ -71,8 +71,8 @@ def _parsed(text: str) -> ET.Element:
 def _copy_machine(mine: ET.Element, other: ET.Element) -> None:
     target, source = mine.find("os/type"), other.find("os/type")
     machine = source.get("machine", "") if source is not None else ""
-    found = MACHINE.fullmatch(machine)
-    if target is None or found is None or ("q35" in target.get("machine", "")) != (found[1] == "q35"):
+    match = MACHINE.fullmatch(machine)
+    if target is None or match is None or ("q35" in target.get("machine", "")) != (match[1] == "q35"):
         raise UnsupportedError("The other host has sent no plausible machine.", detail=machine[:64])
     target.set("machine", machine)
 
@@ -112,11 +112,11 @@ def _copy_names(mine: ET.Element, other: ET.Element) -> None:
     running = volume_table.owned(other)
     noted = dict[str, volume_table.Owner]()
     for owner, disk in volume_table.owned(mine):
-        found = next((each for there, each in running if there.is_same(owner)), None)
+        row = next((each for there, each in running if there.is_same(owner)), None)
         target, serial = disk.find("target"), disk.find("serial")
-        if found is None or target is None or serial is None:
+        if row is None or target is None or serial is None:
             continue
-        name, shown = _name(found), found.findtext("serial", "")
+        name, shown = _name(row), row.findtext("serial", "")
         if WORD.fullmatch(name):
             target.set("dev", name)
         if WORD.fullmatch(shown) and shown != owner.volume:

@@ -47,9 +47,9 @@ def _processor(capabilities: str) -> dict[str, str]:
     cpu = ET.fromstring(capabilities).find("host/cpu")  # noqa: S314 - libvirt's own output
     if cpu is None:
         return {}
-    found = {tag: cpu.findtext(tag) or "" for tag in ("arch", "model", "vendor")}
+    texts = {tag: cpu.findtext(tag) or "" for tag in ("arch", "model", "vendor")}
     topology = cpu.find("topology")
     if topology is not None:
-        found |= {name: topology.get(name, "") for name in ("sockets", "cores", "threads")}
-    found["features"] = ",".join(feature.get("name", "") for feature in cpu.findall("feature"))
-    return {name: value for name, value in found.items() if value}
+        texts |= {name: topology.get(name, "") for name in ("sockets", "cores", "threads")}
+    texts["features"] = ",".join(feature.get("name", "") for feature in cpu.findall("feature"))
+    return {name: value for name, value in texts.items() if value}

@@ -101,7 +101,7 @@ class Connection:
     def __init__(
         self, uri: str, on_lifecycle: LifecycleListener, on_reopened: Callable[[], None], conf: str = ""
     ) -> None:
-        """``conf`` is the ``qemu.conf`` of the embedded driver and of an own daemon.
+        """``conf`` is the ``qemu.conf`` of the embedded driver and of a daemon of the agent.
 
         ``on_reopened`` is called after a lost connection was reopened: events may have been missed.
         """

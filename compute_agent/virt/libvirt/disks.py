@@ -58,12 +58,12 @@ def local_disks(spec: InstanceSpec, paths: InstancePaths) -> list[LocalFile]:
         ephemeral = LocalFile(LocalDisk(size_mb=flavor.ephemeral_gb * 1024), paths.ephemeral_disk, "ephemeral0")
         swap = LocalFile(LocalDisk(size_mb=flavor.swap_mb, swap=True), paths.swap_disk, "swap0")
         return [each for each in (ephemeral, swap) if each.size]
-    counts, found = {True: 0, False: 0}, []
+    counts, result = {True: 0, False: 0}, []
     for number, disk in enumerate(spec.local_disks):
         label = f"{'swap' if disk.swap else 'ephemeral'}{counts[disk.swap]}"
         counts[disk.swap] += 1
-        found.append(LocalFile(disk, paths.local_disk(number), label))
-    return found
+        result.append(LocalFile(disk, paths.local_disk(number), label))
+    return result
 
 
 def format_disk(local: LocalFile, target: Path) -> None:

@@ -75,8 +75,8 @@ class Domains:
     def guests(self) -> list[Guest]:
         with translated("list its guests"):
             seen = [(mark, if_defined(domain.state)) for domain, mark in self._marked()]
-        found = [Guest(mark.uuid, mark.attempt, from_state(*state)) for mark, state in seen if state is not None]
-        return sorted(found, key=lambda guest: guest.uuid)
+        guests = [Guest(mark.uuid, mark.attempt, from_state(*state)) for mark, state in seen if state is not None]
+        return sorted(guests, key=lambda guest: guest.uuid)
 
     def power_state(self, uuid: str) -> PowerState:
         return self._state(self._domain(uuid))

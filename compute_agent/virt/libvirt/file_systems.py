@@ -12,8 +12,10 @@ MOST_DISKS = 16
 
 def file_systems_of(info: dict[str, Any]) -> list[FileSystem]:
     """Convert the fields ``fs.<number>.…``; file systems without a mount point are omitted."""
-    found = [_file_system(info, f"fs.{number}.") for number in range(min(_count(info, "fs."), MOST_FILE_SYSTEMS))]
-    return [each for each in found if each.mount_point]
+    file_systems = [
+        _file_system(info, f"fs.{number}.") for number in range(min(_count(info, "fs."), MOST_FILE_SYSTEMS))
+    ]
+    return [each for each in file_systems if each.mount_point]
 
 
 def _file_system(info: dict[str, Any], prefix: str) -> FileSystem:

@@ -99,12 +99,12 @@ def finish(connection: Any, parameters: Parameters, cookie: bytes, flags: int, *
         domain = library.virDomainMigrateFinish3Params(
             _pointer(connection, b"virConnectPtr"), *typed, cookie, len(cookie), *answer.out, flags, int(cancelled)
         )
-    found = answer.pop()
+    result = answer.pop()
     if domain:
         library.virDomainFree(domain)
     elif not cancelled:
         raise libvirt.libvirtError("virDomainMigrateFinish3Params() failed")
-    return found
+    return result
 
 
 def confirm(domain: Any, parameters: Parameters, cookie: bytes, flags: int, *, cancelled: bool) -> None:
@@ -160,10 +160,10 @@ class _Parameters:
 
 
 def _done(result: int, cookie: _Cookie, phase: str) -> bytes:
-    found = cookie.pop()
+    results = cookie.pop()
     if result < 0:
         raise libvirt.libvirtError(f"virDomainMigrate{phase}3Params() failed")
-    return found
+    return results
 
 
 def _pointer(wrapper: Any, kind: bytes) -> int:

@@ -25,8 +25,8 @@ def forget(root: Path) -> list[str]:
     forgotten = []
     for note in sorted((root / "run" / "qemu").glob("*.xml")):
         with note.open("rb") as file:
-            found = _PID.search(file.read(_HEAD))
-        if found is None or _is_qemu(int(found[1])):
+            match = _PID.search(file.read(_HEAD))
+        if match is None or _is_qemu(int(match[1])):
             continue
         note.unlink(missing_ok=True)
         note.with_suffix(".pid").unlink(missing_ok=True)

@@ -30,9 +30,9 @@ BOOT_SECTOR = bytes.fromhex("ba0105b010eef4ebfd").ljust(510, b"\0") + b"\x55\xaa
 def prepare(settings: AgentSettings) -> VirtType:
     """Choose between KVM and emulation, and prepare the machine for libvirt.
 
-    For a libvirt of the agent's own, an unusable KVM is hidden, libvirt's account is added if the machine lacks it, and
-    the guests' account gets access to guests' directories. An own daemon also gets its directories. Call it once,
-    before the process has threads and after its network namespace exists: later mounts stay in the private mount
+    For a libvirt that the agent starts, an unusable KVM is hidden, libvirt's account is added if the machine lacks it,
+    and the guests' account gets access to guests' directories. A daemon of the agent also gets its directories. Call it
+    once, before the process has threads and after its network namespace exists: later mounts stay in the private mount
     namespace. If the agent may not mount, guests start slowly or not at all, and run as root. Raises ValueError if the
     configured account does not exist.
     """

@@ -26,8 +26,8 @@ def listed(hypervisor: Connection, paths: HostPaths) -> list[Leftover]:
                 ours.add(domain.UUIDString())
             elif marked is False:
                 foreign.append(domain.name())
-    found = [Leftover(kind="folder", name=name, subject_id=_uuid(name)) for name in folders if name not in ours]
-    return found + [Leftover(kind="foreign_domain", name=name) for name in sorted(foreign)]
+    leftovers = [Leftover(kind="folder", name=name, subject_id=_uuid(name)) for name in folders if name not in ours]
+    return leftovers + [Leftover(kind="foreign_domain", name=name) for name in sorted(foreign)]
 
 
 def _marked(domain: Any) -> bool | None:

@@ -86,9 +86,9 @@ class MigrationOperations(Domains):
         with translated("look at the guest"):
             if not domain.isActive():
                 raise UnsupportedError("The guest does not run.")
-        found = _LibvirtDeparture(self, uuid, domain, self._folder(uuid), self._host_name, options)
-        self._departures[uuid] = found
-        return found
+        departure = _LibvirtDeparture(self, uuid, domain, self._folder(uuid), self._host_name, options)
+        self._departures[uuid] = departure
+        return departure
 
     def arrival(self, spec: InstanceSpec, attempt: int) -> Arrival:
         if not self._can_receive:
@@ -222,11 +222,11 @@ class _LibvirtDeparture(Departure):
 
     def amount(self) -> Amount:
         try:
-            found = self._domain.jobStats()
+            stats = self._domain.jobStats()
         except libvirt.libvirtError:
             return Amount(0, 0)
         names = ("data_processed", "data_total", "disk_processed", "disk_total")
-        return Amount(*(found.get(name, 0) for name in names))
+        return Amount(*(stats.get(name, 0) for name in names))
 
     def leave(self, finished: bytes) -> None:
         self._confirm(finished, cancelled=False)
@@ -289,17 +289,17 @@ class _LibvirtArrival(Arrival):
 
     def shape(self, offer: bytes) -> bytes:
         try:
-            found = msgspec.msgpack.decode(offer, type=Offer)
+            decoded = msgspec.msgpack.decode(offer, type=Offer)
         except msgspec.DecodeError as error:
             raise UnsupportedError("The other host has sent no plausible guest.", detail=str(error)) from error
-        plausible = all(DISK_NAME.fullmatch(name) and 0 < size <= LARGEST_DISK for name, size in found.sizes.items())
-        if not plausible or len(found.sizes) > MOST_DISKS or len(found.seed) > MOST_SEED:
+        plausible = all(DISK_NAME.fullmatch(name) and 0 < size <= LARGEST_DISK for name, size in decoded.sizes.items())
+        if not plausible or len(decoded.sizes) > MOST_DISKS or len(decoded.seed) > MOST_SEED:
             raise UnsupportedError("The other host has sent no plausible guest.")
-        self._offer = found
+        self._offer = decoded
         own = self._driver._xml(self._spec, self._attempt)
-        self._xml = arriving_xml(own, found.xml)
-        if set(found.sizes) != set(sized_disks(self._xml)):
-            raise UnsupportedError("The guest's disks differ from its record.", detail=str(sorted(found.sizes)))
+        self._xml = arriving_xml(own, decoded.xml)
+        if set(decoded.sizes) != set(sized_disks(self._xml)):
+            raise UnsupportedError("The guest's disks differ from its record.", detail=str(sorted(decoded.sizes)))
         return msgspec.msgpack.encode(Shape(self._xml))
 
     def prepare(self, begun: bytes) -> bytes:

@@ -43,5 +43,5 @@ def unused_nodes(domain: Any) -> list[str]:
     """
     tree = ET.fromstring(domain.XMLDesc())  # noqa: S314 - libvirt's own output
     used = {source.attrib["index"] for source in tree.iterfind("./devices/disk//*[@index]")}
-    left = [name for name in nodes(domain) if (found := _NODE.fullmatch(name)) is not None and found[1] not in used]
+    left = [name for name in nodes(domain) if (match := _NODE.fullmatch(name)) is not None and match[1] not in used]
     return sorted(left, key=lambda name: name.endswith("-storage"))

@@ -46,10 +46,10 @@ def controllers(root: Path = CGROUPS) -> list[str]:
         handed_down = (root / "cgroup.subtree_control").read_text().split()
     except OSError:
         handed_down = []
-    found = sorted(CONTROLLERS[name] for name in handed_down if name in CONTROLLERS)
-    if found and os.access(root / "cgroup.subtree_control", os.W_OK):
-        log.info("Each guest has a control group of its own: %s.", ", ".join(found))
-        return found
+    result = sorted(CONTROLLERS[name] for name in handed_down if name in CONTROLLERS)
+    if result and os.access(root / "cgroup.subtree_control", os.W_OK):
+        log.info("Each guest has a control group of its own: %s.", ", ".join(result))
+        return result
     log.info("Guests share the host's processors and memory without control groups: there is no writable cgroup v2.")
     return []
 

@@ -38,7 +38,7 @@ def move(domain: Any, index: str, connection: VolumeConnection, certificates: st
         _have_credentials(domain, lower, certificates)
     on_ours = ours in nodes and not _removed(domain, ours)
     if not on_ours:
-        if place_of(nodes.get(lower, {})) == wanted_place(connection):
+        if place_of(nodes.get(lower, {})) == place_of_connection(connection):
             return False
         monitor.ask(domain, "blockdev-add", _lower(ours, lower, connection))
         _put(domain, upper, ours, nodes[upper])
@@ -95,7 +95,7 @@ def place_of(node: dict[str, Any]) -> tuple[str, str]:
     return unquote(parts.path.removeprefix("/")), where
 
 
-def wanted_place(connection: VolumeConnection) -> tuple[str, str]:
+def place_of_connection(connection: VolumeConnection) -> tuple[str, str]:
     """Return export and socket or address of a connection."""
     return connection.export, connection.socket or f"{connection.address}:{connection.port}"
 

@@ -96,7 +96,9 @@ def _check_room(paths: InstancePaths, *, own_root: bool) -> None:
     if not (paths.root_disk.exists() or aside(paths.root_disk).exists() if own_root else paths.folder.exists()):
         raise InstanceNotFoundError("The guest has no disk to be resized.")
     if _free(paths.folder) < LEAST_FREE:
-        raise RetryableHostError("The host has no space for a larger disk.", detail=f"under {LEAST_FREE} bytes are free")
+        raise RetryableHostError(
+            "The host has no space for a larger disk.", detail=f"under {LEAST_FREE} bytes are free"
+        )
 
 
 def _free(folder: Path) -> int:

@@ -43,7 +43,7 @@ def seed_files(spec: InstanceSpec) -> dict[str, bytes]:
 
 def write_seed(spec: InstanceSpec, paths: InstancePaths, target: Path | None = None) -> None:
     """Write the seed's ISO 9660 image, by default to the path of the guest's seed. Raises RetryableHostError."""
-    tool = next((found for found in map(shutil.which, ISO_TOOLS) if found), None)
+    tool = next((program for program in map(shutil.which, ISO_TOOLS) if program), None)
     if tool is None:
         raise RetryableHostError(
             "The host cannot create config drives.", detail=f"none of {', '.join(ISO_TOOLS)} found"

@@ -77,7 +77,9 @@ def _check_room(disk: Path, target: Path, disk_format: str) -> None:
         raise RetryableHostError(_NOT_COPIED, detail=str(error)) from error
     room = os.statvfs(target.parent)
     if measured["required"] + LEAST_FREE > room.f_bavail * room.f_frsize:
-        raise RetryableHostError("The host has no space for a copy of the disk.", detail=f"{measured['required']} bytes")
+        raise RetryableHostError(
+            "The host has no space for a copy of the disk.", detail=f"{measured['required']} bytes"
+        )
 
 
 def _begin(domain: Any, disk: Path, target: Path, disk_format: str, account: Account, *, needs_quiesce: bool) -> None:

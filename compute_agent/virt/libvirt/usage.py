@@ -28,8 +28,8 @@ class UsageOperations(Domains):
 
     def usage(self) -> HostUsage:
         with translated("measure its guests"):
-            found = self._hypervisor.get().getAllDomainStats(_KINDS, _WHICH)
-            guests = {domain.UUIDString(): values_of(stats) for domain, stats in found}
+            counters = self._hypervisor.get().getAllDomainStats(_KINDS, _WHICH)
+            guests = {domain.UUIDString(): values_of(stats) for domain, stats in counters}
         known = {uuid: values for uuid, values in guests.items() if self._states.knows(uuid)}
         return HostUsage(machine_usage(self._paths.instances), known)
 
@@ -61,6 +61,6 @@ def _sum(stats: dict[str, Any], kind: str, name: str) -> float | None:
     many = stats.get(f"{kind}.count")
     if many is None:
         return None
-    found: list[float | None] = [stats.get(f"{kind}.{number}.{name}") for number in range(many)]
-    known = [value for value in found if value is not None]
+    values: list[float | None] = [stats.get(f"{kind}.{number}.{name}") for number in range(many)]
+    known = [value for value in values if value is not None]
     return math.fsum(known) if len(known) == many else None

@@ -85,8 +85,8 @@ def owned(tree: ET.Element) -> list[tuple[Owner, ET.Element]]:
     """Return the disks of a domain that are volumes, each with its owner."""
     noted = _noted(tree)
     disks = tree.findall("./devices/disk[@type='network']")
-    found = [(noted.get(target_of(disk)) or _owner(disk), disk) for disk in disks]
-    return [(owner, disk) for owner, disk in found if owner.volume]
+    pairs = [(noted.get(target_of(disk)) or _owner(disk), disk) for disk in disks]
+    return [(owner, disk) for owner, disk in pairs if owner.volume]
 
 
 def _owner(disk: ET.Element) -> Owner:
@@ -177,5 +177,5 @@ def place_of(source: ET.Element) -> tuple[str, str]:
 
 
 def _noted(tree: ET.Element) -> dict[str, Owner]:
-    found = tree.iterfind(f"./metadata/{{{NAMESPACE}}}volumes/*")
-    return {each.get("target", ""): Owner(each.get("id", ""), each.get("attachment", "")) for each in found}
+    elements = tree.iterfind(f"./metadata/{{{NAMESPACE}}}volumes/*")
+    return {each.get("target", ""): Owner(each.get("id", ""), each.get("attachment", "")) for each in elements}

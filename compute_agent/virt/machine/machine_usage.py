@@ -40,8 +40,8 @@ def _busy_seconds(stat: str) -> float:
 
 
 def _used_memory(meminfo: str) -> float:
-    found = dict(line.split(":", 1) for line in meminfo.splitlines() if ":" in line)
-    total, available = (int(found[name].split()[0]) for name in ("MemTotal", "MemAvailable"))
+    values = dict(line.split(":", 1) for line in meminfo.splitlines() if ":" in line)
+    total, available = (int(values[name].split()[0]) for name in ("MemTotal", "MemAvailable"))
     return (total - available) / 1024
 
 

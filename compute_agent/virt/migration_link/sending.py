@@ -214,10 +214,10 @@ class Sending:
 
     def _end_memory(self, loop: asyncio.AbstractEventLoop) -> bool:
         """End the hypervisor's connections for memory; called in any thread. Return whether there was one."""
-        found = bool(self._memory)
+        result = bool(self._memory)
         with contextlib.suppress(RuntimeError):  # the loop has ended, and the connections with it
             loop.call_soon_threadsafe(self._end_connections)
-        return found
+        return result
 
     def _end_connections(self) -> None:
         for writer in self._memory:

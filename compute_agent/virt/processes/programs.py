@@ -126,5 +126,5 @@ def _done(descriptor: int, total: int) -> int | None:
     has printed a percentage.
     """
     length = os.fstat(descriptor).st_size
-    found = PERCENT.findall(os.pread(descriptor, 64, max(0, length - 64)))
-    return int(float(found[-1]) * total / 100) if found else None
+    percentages = PERCENT.findall(os.pread(descriptor, 64, max(0, length - 64)))
+    return int(float(percentages[-1]) * total / 100) if percentages else None

@@ -68,12 +68,12 @@ class VolumeCopies(abc.ABC):
 
 def whole(extents: Sequence[Extent], disk_bytes: int) -> list[Extent]:
     """Return the extents with zero extents for the gaps between them."""
-    found, at = list[Extent](), 0
+    result, at = list[Extent](), 0
     for extent in extents:
         if extent.offset > at:
-            found.append(Extent(at, extent.offset - at, zero=True))
-        found.append(extent)
+            result.append(Extent(at, extent.offset - at, zero=True))
+        result.append(extent)
         at = extent.offset + extent.length
     if at < disk_bytes:
-        found.append(Extent(at, disk_bytes - at, zero=True))
-    return found
+        result.append(Extent(at, disk_bytes - at, zero=True))
+    return result

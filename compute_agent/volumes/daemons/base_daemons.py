@@ -88,8 +88,8 @@ class BaseDaemons:
 
     def descriptions(self) -> list[Description]:
         """Return the description of every daemon of this host."""
-        found = (self.description(path.parent.name) for path in sorted(self.runtime.glob(f"*/{DESCRIPTION}")))
-        return [each for each in found if each is not None]
+        descriptions = (self.description(path.parent.name) for path in sorted(self.runtime.glob(f"*/{DESCRIPTION}")))
+        return [each for each in descriptions if each is not None]
 
     def description(self, volume_id: str) -> Description | None:
         """Return the description with which the volume's daemon was started; None if the volume has no daemon."""

@@ -89,12 +89,12 @@ def add_export(qmp: Qmp, name: str, node: str, *, read_only: bool) -> None:
 
 def served(description: Description) -> dict[str, bool]:
     """Return the names of all exports, each with True if it is read-only."""
-    volume, found = description.volume, dict[str, bool]()
+    volume, result = description.volume, dict[str, bool]()
     for export in description.exports:
         for client in description.clients:
             name = client_export(export.name, client.attachment_id, multiattach=volume.multiattach, move=client.move)
-            found[name] = found.get(name, True) and client.read_only
-    return found
+            result[name] = result.get(name, True) and client.read_only
+    return result
 
 
 def remote(description: Description) -> Description:

@@ -52,8 +52,8 @@ class StoredDescriptions:
             return None
 
     def all(self) -> list[Description]:
-        found = (self.of(path.stem) for path in sorted(self._folder.glob("*.json")))
-        return [each for each in found if each is not None]
+        descriptions = (self.of(path.stem) for path in sorted(self._folder.glob("*.json")))
+        return [each for each in descriptions if each is not None]
 
     def forget(self, volume_id: str) -> None:
         """Remove the stored description of a volume."""

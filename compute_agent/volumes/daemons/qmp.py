@@ -64,8 +64,8 @@ class Qmp:
         line = self._file.readline()
         if not line:
             raise DaemonError("it has ended")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        result: dict[str, Any] = json.loads(line)
+        return result
 
     def close(self) -> None:
         """Close the connection, so that another client can connect: a daemon serves one client at a time."""

@@ -116,8 +116,8 @@ class FakeDriver(VolumeDriver):
 
     @property
     def _beside(self) -> dict[str, int]:
-        found: dict[str, int] = self._kept.setdefault("unmanaged", {})
-        return found
+        result: dict[str, int] = self._kept.setdefault("unmanaged", {})
+        return result
 
     def create_from_snapshot(self, volume: VolumeSpec, source_id: str, snapshot_id: str) -> None:
         if snapshot_id not in self._get(source_id)["snapshots"]:
@@ -133,8 +133,8 @@ class FakeDriver(VolumeDriver):
     def grow(self, volume: VolumeSpec, daemon: OpenVolume | None = None) -> None:
         self._strike("grow")
         with self._lock:
-            found = self._get(volume.id)
-            found["size"] = max(found["size"], volume.size_gb * GIB)
+            record = self._get(volume.id)
+            record["size"] = max(record["size"], volume.size_gb * GIB)
             self._save()
 
     def size(self, volume_id: str) -> int:
@@ -143,8 +143,8 @@ class FakeDriver(VolumeDriver):
     def snapshot(self, volume: VolumeSpec, snapshot_id: str, daemon: OpenVolume | None = None) -> None:
         self._strike("snapshot")
         with self._lock:
-            found = self._get(volume.id)
-            found["snapshots"].setdefault(snapshot_id, found["size"])
+            record = self._get(volume.id)
+            record["snapshots"].setdefault(snapshot_id, record["size"])
             self._save()
 
     def delete_snapshot(
@@ -192,8 +192,8 @@ class FakeDriver(VolumeDriver):
     def _get(self, volume_id: str) -> dict[str, Any]:
         if volume_id not in self._volumes:
             raise VolumeNotFoundError
-        found: dict[str, Any] = self._volumes[volume_id]
-        return found
+        result: dict[str, Any] = self._volumes[volume_id]
+        return result
 
     def _save(self) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

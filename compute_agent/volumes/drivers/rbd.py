@@ -87,21 +87,21 @@ class RbdDriver(VolumeDriver):
         return pool_secret(self.images.location)
 
     def capacity(self) -> PoolCapacity:
-        found = self.images.capacity()
-        return PoolCapacity(total=found.total, free=found.free)
+        capacity = self.images.capacity()
+        return PoolCapacity(total=capacity.total, free=capacity.free)
 
     def contents(self) -> list[StoredVolume]:
-        found = [
+        volumes = [
             StoredVolume(id=image.removeprefix(VOLUME), snapshots=snapshots)
             for image, snapshots in self.images.all_snapshots().items()
             if image.startswith(VOLUME) and UNFINISHED not in image
         ]
         gone = {image.removeprefix(VOLUME) for image in self.images.trash().values() if image.startswith(VOLUME)}
-        return found + [StoredVolume(id=volume_id, gone=True) for volume_id in sorted(gone)]
+        return volumes + [StoredVolume(id=volume_id, gone=True) for volume_id in sorted(gone)]
 
     def names(self) -> list[str]:
-        found = (image for image in self.images.names() if image.startswith(VOLUME) and UNFINISHED not in image)
-        return [image.removeprefix(VOLUME) for image in found]
+        images = (image for image in self.images.names() if image.startswith(VOLUME) and UNFINISHED not in image)
+        return [image.removeprefix(VOLUME) for image in images]
 
     def snapshots(self, volume_id: str) -> list[str]:
         try:
@@ -133,9 +133,9 @@ class RbdDriver(VolumeDriver):
         the trash.
         """
         gone = [image.removeprefix(VOLUME) for image in self.images.trash().values() if image.startswith(VOLUME)]
-        found = {volume_id: self._in_trash.get(volume_id, 0) for volume_id in gone}
-        self._in_trash = {volume_id: size for volume_id, size in found.items() if size}
-        return found
+        result = {volume_id: self._in_trash.get(volume_id, 0) for volume_id in gone}
+        self._in_trash = {volume_id: size for volume_id, size in result.items() if size}
+        return result
 
     def prune(self) -> list[str]:
         """Remove images of the cloud that have no clones, and images in the trash that no clone needs."""
@@ -231,10 +231,10 @@ class RbdDriver(VolumeDriver):
                     daemon.execute("blockdev-del", node_name=name)
 
     def size(self, volume_id: str) -> int:
-        found = self.images.size(_image(volume_id))
-        if found is None:
+        size = self.images.size(_image(volume_id))
+        if size is None:
             raise VolumeNotFoundError
-        return found - found % GIB
+        return size - size % GIB
 
     def snapshot(self, volume: VolumeSpec, snapshot_id: str, daemon: OpenVolume | None = None) -> None:
         """Create the snapshot; Ceph first flushes the writes that the daemon has cached in memory."""
@@ -251,11 +251,11 @@ class RbdDriver(VolumeDriver):
     def depth(self, volume_id: str) -> int:
         """Count the volumes in the image's chain of parents. Images of the cloud do not count."""
         with _missing():
-            found, parent = 0, self.images.parent(_image(volume_id))
+            result, parent = 0, self.images.parent(_image(volume_id))
             while parent is not None and parent.image.startswith(VOLUME):
-                found += 1
+                result += 1
                 parent = self.images.parent(parent.number if parent.deleted else parent.image, number=parent.deleted)
-        return found
+        return result
 
     def crowded(self) -> list[str]:
         """List volumes that are the only clone of a deleted volume whose own parent is deleted as well.
@@ -302,8 +302,8 @@ class RbdDriver(VolumeDriver):
     # ----- opening --------------------------------------------------------------------------------------------------
 
     def opening(self, volume: VolumeSpec) -> Opening:
-        found = _opening(self.images.location.node(_image(volume.id)), volume.encryption, self.top(volume))
-        return replace(found, as_root=self._as_root)
+        opening = _opening(self.images.location.node(_image(volume.id)), volume.encryption, self.top(volume))
+        return replace(opening, as_root=self._as_root)
 
     def snapshot_opening(self, volume: VolumeSpec, snapshot_id: str) -> Opening:
         node = self.images.location.node(_image(volume.id)) | {"snapshot": snapshot_id}
@@ -378,9 +378,9 @@ class RbdDriver(VolumeDriver):
         """Return the differences that the cluster reports. For an encrypted volume, discarded parts count as data."""
         with _missing("snapshot"):
             header = self._header(volume)
-            found = self.images.differences(_image(volume.id), snapshot_id, since)
+            parts = self.images.differences(_image(volume.id), snapshot_id, since)
         extents: list[Extent] = []
-        for offset, length, data in found:
+        for offset, length, data in parts:
             begin, end = max(offset - header, 0), offset + length - header
             zero = not data and volume.encryption is None
             last = extents[-1] if extents else None
@@ -398,10 +398,10 @@ class RbdDriver(VolumeDriver):
         """
         if volume.encryption is None:
             return 0
-        found = self.images.size(_image(volume.id))
-        if found is None:
+        size = self.images.size(_image(volume.id))
+        if size is None:
             raise VolumeNotFoundError
-        return found % GIB
+        return size % GIB
 
     @contextlib.contextmanager
     def _whole(self, image: str) -> Iterator[str]:

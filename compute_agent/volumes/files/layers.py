@@ -176,26 +176,26 @@ class Layers:
 
     def needed(self, *, but: str = "") -> set[str]:
         """Return the layers and images that volumes of the pool refer to, except the volume ``but``."""
-        states, found = self.states(), set[str]()
+        states, result = self.states(), set[str]()
         for volume_id, state in states.items():
             if state.gone or volume_id == but:
                 continue
             for number in {state.top, *state.snapshots.values()}:
                 name = f"{volume_id}/{number}"
-                while name and name not in found:
-                    found.add(name)
+                while name and name not in result:
+                    result.add(name)
                     owner, _, below = name.partition("/")
                     layer = states[owner].layers.get(int(below)) if owner in states else None
                     name = layer.below if layer is not None else ""
-        return found
+        return result
 
     def used(self, names: Iterable[str]) -> int:
         """Return the bytes on the disk that these layers use."""
-        found = 0
+        result = 0
         for name in names:
             with contextlib.suppress(FileNotFoundError):
-                found += self.path(name).stat().st_blocks * 512
-        return found
+                result += self.path(name).stat().st_blocks * 512
+        return result
 
     def is_tidy(self, volume_id: str, needed: set[str]) -> bool:
         """Return whether ``collect`` would find nothing to remove from a volume, given the needed layers."""

@@ -42,11 +42,11 @@ class PoolFolder:
                 each.mkdir(mode=0o700, parents=True, exist_ok=True)
             (folder / POOL_LOCK).touch(mode=0o600)
             self._create(POOL, json.dumps({"id": str(uuid.uuid4())}))
-            found = str(uuid.UUID(json.loads((folder / POOL).read_bytes())["id"]))
-            self._remember(found)
+            result = str(uuid.UUID(json.loads((folder / POOL).read_bytes())["id"]))
+            self._remember(result)
         except (OSError, ValueError, KeyError) as error:
             raise PoolUnavailableError(UNUSABLE, detail=str(error)) from error
-        return found
+        return result
 
     def check(self) -> None:
         """Raise PoolUnavailableError if the folder does not contain the pool now."""

@@ -75,12 +75,12 @@ class UnmanagedDisks:
             if status.st_nlink > 1:
                 raise UnmanageableError("The file has a second hard link, so another program may use it.")
             try:
-                found = _read(file, status.st_size)
+                result = _read(file, status.st_size)
             except DiskFormatError as error:
                 raise UnmanageableError(f"The file {error}.") from error
-        if not found[1]:
+        if not result[1]:
             raise UnmanageableError("The file is empty.")
-        return found
+        return result
 
     def link(self, name: str, target: Path) -> None:
         """Create ``target`` as a hard link to a file."""

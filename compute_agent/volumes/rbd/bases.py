@@ -51,10 +51,10 @@ class ImageBases:
         meantime. This is safe because its name is derived from its data.
         """
         if base not in self._sizes:
-            found = self._images.size(base)
-            if found is None:
+            size = self._images.size(base)
+            if size is None:
                 return None
-            self._sizes[base] = found
+            self._sizes[base] = size
         return self._sizes[base]
 
     def bring(self, path: Path, stopped: Stopped) -> str:

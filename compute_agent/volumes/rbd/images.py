@@ -109,8 +109,8 @@ class CephImages:
 
     def names(self) -> list[str]:
         """List the names of the images."""
-        found: list[str] = json.loads(self._rbd("ls", self.location.pool, "--format", "json"))
-        return found
+        result: list[str] = json.loads(self._rbd("ls", self.location.pool, "--format", "json"))
+        return result
 
     def size(self, image: str) -> int | None:
         """Return the image's size; None if the image does not exist."""
@@ -243,10 +243,10 @@ class CephImages:
         internal id of an image in the trash.
         """
         whose = ("--pool", self.location.pool, "--image-id", image) if number else (self._spec(image),)
-        found = json.loads(self._rbd("info", *whose, "--format", "json")).get("parent")
-        if found is None:
+        row = json.loads(self._rbd("info", *whose, "--format", "json")).get("parent")
+        if row is None:
             return None
-        return Parent(found["image"], found.get("id", ""), deleted=bool(found.get("trash")))
+        return Parent(row["image"], row.get("id", ""), deleted=bool(row.get("trash")))
 
     def flatten(self, image: str, stopped: Stopped = never) -> None:
         """Copy into the image all data that it reads from its parents. The image may be in use. Raises StoppedError."""

@@ -14,11 +14,11 @@ STREAM = "-"
 
 def pool_secret(location: CephLocation) -> str:
     """Return the pool's secret. The first call of any host creates it. Raises CephError."""
-    found = _read(location)
-    if not found:
+    result = _read(location)
+    if not result:
         with pool_lock(location):
-            found = _read(location) or _create(location)
-    return found
+            result = _read(location) or _create(location)
+    return result
 
 
 def _read(location: CephLocation) -> str:

@@ -90,18 +90,18 @@ class Rule(NamedTuple):
 def rules(sheet: str) -> Iterator[Rule]:
     """Yield the statements of a style sheet, or of the body of an at-rule."""
     place, start, depth, opened = 0, 0, 0, 0
-    for found in re.finditer(r"""[{};]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|url\([^"')]*\)""", sheet):
-        sign, place = found[0], found.end()
+    for match in re.finditer(r"""[{};]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|url\([^"')]*\)""", sheet):
+        sign, place = match[0], match.end()
         if sign == "{":
             depth += 1
-            opened = opened if depth > 1 else found.start()
+            opened = opened if depth > 1 else match.start()
         elif sign == "}":
             depth -= 1
             if not depth:
-                yield Rule(sheet[start:opened].strip(), sheet[opened + 1 : found.start()])
+                yield Rule(sheet[start:opened].strip(), sheet[opened + 1 : match.start()])
                 start = place
         elif sign == ";" and not depth:
-            yield Rule(sheet[start : found.start()].strip(), None)
+            yield Rule(sheet[start : match.start()].strip(), None)
             start = place
 
 
@@ -125,7 +125,7 @@ def of_used(sheet: str, words: frozenset[str]) -> str:
 def of_read(sheet: str, texts: str) -> str:
     """Return a style sheet without the custom properties of Bootstrap that neither the sheet nor the texts use."""
     read = {*_READ.findall(sheet), *_READ.findall(texts)}
-    kept = _SET.sub(lambda found: found[0] if found[1] in read else "", sheet)
+    kept = _SET.sub(lambda match: match[0] if match[1] in read else "", sheet)
     return kept if kept == sheet else of_read(kept, texts)
 
 

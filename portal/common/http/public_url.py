@@ -14,8 +14,8 @@ def public_url(request: HttpRequest | Request) -> str:
     if settings.PUBLIC_URL:
         return str(settings.PUBLIC_URL)
     plain: HttpRequest = request._request if isinstance(request, Request) else request
-    found: str | None = getattr(plain, "_novella_public_url", None)
-    if found is None:  # called for each link of a list
-        found = f"{plain.scheme}://{plain.get_host()}"
-        plain._novella_public_url = found  # type: ignore[attr-defined]
-    return found
+    result: str | None = getattr(plain, "_novella_public_url", None)
+    if result is None:  # called for each link of a list
+        result = f"{plain.scheme}://{plain.get_host()}"
+        plain._novella_public_url = result  # type: ignore[attr-defined]
+    return result

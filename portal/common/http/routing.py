@@ -65,11 +65,11 @@ class _WithProject(URLResolver):
     """Removes the project from a path before the routes are tried."""
 
     def resolve(self, path: str) -> ResolverMatch:
-        found = _PROJECT.match(path)
-        if found is None:
+        matched = _PROJECT.match(path)
+        if matched is None:
             return super().resolve(path)
-        match = super().resolve(found[1] + path[found.end() :])
-        match.kwargs["url_project"] = found[2]
+        match = super().resolve(matched[1] + path[matched.end() :])
+        match.kwargs["url_project"] = matched[2]
         return match
 
 
@@ -109,8 +109,8 @@ class _ByPrefix(URLResolver):
         return URLResolver(self.pattern, routes)
 
     def resolve(self, path: str) -> ResolverMatch:
-        found = _RESOURCE.match(path)
-        resolver = self._by_prefix.get(found[0]) if found else None
+        matched = _RESOURCE.match(path)
+        resolver = self._by_prefix.get(matched[0]) if matched else None
         return (resolver or self._everywhere).resolve(path)
 
 
@@ -127,7 +127,7 @@ def prefix_of(route: Route) -> str | None:
         if behind[:1] in {"?", "*", "{"}:  # the last character may be optional
             fixed, behind = fixed[:-1], fixed[-1:] + behind
         ends = behind.startswith(("/", "$", "\\Z", "(?:\\."))
-    found = _RESOURCE.match(fixed)
-    if found is None or found[0].endswith("/"):
+    matched = _RESOURCE.match(fixed)
+    if matched is None or matched[0].endswith("/"):
         return None
-    return found[0] if ends or len(found[0]) < len(fixed) else None
+    return matched[0] if ends or len(matched[0]) < len(fixed) else None

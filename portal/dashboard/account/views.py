@@ -138,5 +138,5 @@ class ProjectSearch(Page):
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show the projects whose names contain the text, in the list of the scope switch."""
         text = request.GET.get("q", "")[:LONGEST_SEARCH]
-        found = projects.switch_for(self.context, self.entries(), "", text=text)
-        return self.part("dashboard/_projects.html", {"switch": found})
+        switch = projects.switch_for(self.context, self.entries(), "", text=text)
+        return self.part("dashboard/_projects.html", {"switch": switch})

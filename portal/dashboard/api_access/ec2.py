@@ -43,9 +43,9 @@ def access_key(record: Credential) -> str:
         return ""
 
 
-def _rows(context: RequestContext, found: Sequence[Credential]) -> list[Row]:
+def _rows(context: RequestContext, credentials: Sequence[Credential]) -> list[Row]:
     can_delete = policy.allows(context, DELETE, {"user_id": context.user_id})
-    return [{"credential": each, "access": access_key(each), "can_delete": can_delete} for each in found]
+    return [{"credential": each, "access": access_key(each), "can_delete": can_delete} for each in credentials]
 
 
 def _access(row: Row) -> SafeString:
@@ -175,10 +175,10 @@ class Ec2CredentialDelete(QuestionPage, Ec2Page):
 
     def find(self) -> None:
         """Find an EC2 credential of the user in this project. Raises NotFoundError."""
-        found = existing_credential(self.context, self.kwargs["credential_id"])
-        if found.type != EC2 or found.project_id != self.context.project_id:
+        credential = existing_credential(self.context, self.kwargs["credential_id"])
+        if credential.type != EC2 or credential.project_id != self.context.project_id:
             raise NotFoundError(f"Could not find credential: {self.kwargs['credential_id'][:64]}.")
-        self.record = found
+        self.record = credential
 
     def text(self) -> str:
         return f"Requests signed with {_called(self.record)} will be refused. This cannot be undone."

@@ -23,8 +23,8 @@ CREATE = "identity:create_application_credential"
 DELETE = "identity:delete_application_credential"
 
 
-def _rows(context: RequestContext, found: Sequence[ApplicationCredential]) -> list[Row]:
-    used = last_uses([each.id for each in found])
+def _rows(context: RequestContext, application_credentials: Sequence[ApplicationCredential]) -> list[Row]:
+    used = last_uses([each.id for each in application_credentials])
     can_delete = policy.allows(context, DELETE, {"user_id": context.user_id})
     now = timezone.now()
     return [
@@ -36,7 +36,7 @@ def _rows(context: RequestContext, found: Sequence[ApplicationCredential]) -> li
             "used": used.get(each.id),
             "can_delete": can_delete,
         }
-        for each in found
+        for each in application_credentials
     ]
 
 
@@ -78,8 +78,8 @@ def _buttons(row: Row) -> object:
 
 
 def _projects(context: RequestContext) -> list[tuple[str, str]]:
-    found = own_application_credentials(context).order_by("project__name", "project").distinct()
-    return [(str(key), name) for key, name in found.values_list("project", "project__name")]
+    rows = own_application_credentials(context).order_by("project__name", "project").distinct()
+    return [(str(key), name) for key, name in rows.values_list("project", "project__name")]
 
 
 def _valid(_: RequestContext, value: str) -> Q:

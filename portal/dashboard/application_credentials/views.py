@@ -91,10 +91,10 @@ class CredentialCreate(FormPage, CredentialPage):
         return [Call(copied.APPLICATION_CREDENTIAL, {**typed, **values})]
 
     def _project(self) -> Project:
-        found = next((each for each in self.entries().projects if each.id == self.context.project_id), None)
-        if found is None:
+        project = next((each for each in self.entries().projects if each.id == self.context.project_id), None)
+        if project is None:
             raise ForbiddenError("You have no role on this project.")
-        return found
+        return project
 
 
 class CredentialDelete(QuestionPage, CredentialPage):

@@ -22,12 +22,12 @@ class IdsField(forms.CharField):
 
     def to_python(self, value: Any) -> Any:
         try:
-            found = json.loads(value or "[]")
+            ids = json.loads(value or "[]")
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, list) or len(found) > MOST_ITEMS or not all(isinstance(each, str) for each in found):
+            ids = None
+        if not isinstance(ids, list) or len(ids) > MOST_ITEMS or not all(isinstance(each, str) for each in ids):
             raise ValidationError("The selection is invalid. Select again.")
-        return [each.replace("\0", "")[:255] for each in found]
+        return [each.replace("\0", "")[:255] for each in ids]
 
     def prepare_value(self, value: Any) -> Any:
         return value if isinstance(value, str) else json.dumps(list(value or []), separators=(",", ":"))

@@ -26,17 +26,17 @@ STATES = (("running", "Running"), ("refused", "With resources not changed"))
 _CONDITIONS = {"running": Q(finished_at=None), "refused": Q(unsuccessful__gt=0)}
 
 
-def _rows(_: RequestContext, found: Sequence[Batch]) -> list[Row]:
-    return [row_of(each) for each in found]
+def _rows(_: RequestContext, batchs: Sequence[Batch]) -> list[Row]:
+    return [row_of(each) for each in batchs]
 
 
 def _search(_: RequestContext, text: str) -> Q:
     """Match a part of the action's label or of the resources' noun, or a whole id."""
-    found, part = Q(pk=read_id(text) or NOBODY), text.lower()
+    result, part = Q(pk=read_id(text) or NOBODY), text.lower()
     for kind in KINDS.values():
         named = [each.name for each in kind.actions if part in each.label.lower()]
-        found |= Q(kind=kind.name) if part in kind.plural.lower() else Q(kind=kind.name, action__in=named)
-    return found
+        result |= Q(kind=kind.name) if part in kind.plural.lower() else Q(kind=kind.name, action__in=named)
+    return result
 
 
 def _changed(events: Sequence[LoggedEvent]) -> Collection[UUID]:

@@ -41,10 +41,10 @@ class BulkAction(Page):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Find the action in the address. The page is checked by the action's policy rule."""
-        found = action_named(kwargs["resources"], kwargs["bulk_action"])
-        if found is None:
+        declared = action_named(kwargs["resources"], kwargs["bulk_action"])
+        if declared is None:
             raise Http404
-        self.kind, self.action = found
+        self.kind, self.action = declared
         self.section, self.rule, self.back_to = self.kind.name, self.action.rule, list_of(self.kind.name)
         return super().dispatch(request, *args, **kwargs)
 

@@ -156,8 +156,8 @@ def _actions(row: MigrationRow) -> object:
 
 
 def _changed(events: Sequence[LoggedEvent]) -> list[object]:
-    found = {event.payload["instance"] for event in events if event.kind == KIND}
-    return list(Migration.objects.filter(instance_id__in=found).values_list("pk", flat=True))
+    ids = {event.payload["instance"] for event in events if event.kind == KIND}
+    return list(Migration.objects.filter(instance_id__in=ids).values_list("pk", flat=True))
 
 
 def _host(_: RequestContext, value: str) -> Q:

@@ -109,14 +109,14 @@ def pool_row(pool: StoragePool, now: datetime, volumes: int, line: SafeString | 
     return PoolRow(pool, statuses.POOL_STATUS[condition], reason, volumes, line or SafeString(""))
 
 
-def _detail(_: RequestContext, found: QuerySet[StoragePool]) -> QuerySet[StoragePool]:
-    return found.prefetch_related(servings()).annotate(many=_MANY)
+def _detail(_: RequestContext, pools: QuerySet[StoragePool]) -> QuerySet[StoragePool]:
+    return pools.prefetch_related(servings()).annotate(many=_MANY)
 
 
-def _rows(context: RequestContext, found: Sequence[Any]) -> list[PoolRow]:
+def _rows(context: RequestContext, rows: Sequence[Any]) -> list[PoolRow]:
     now = timezone.now()
-    lines = sparklines.of_pools(found) if policy.allows(context, OF_HOSTS) else {}
-    return [pool_row(each, now, each.many, lines.get(each.id)) for each in found]
+    lines = sparklines.of_pools(rows) if policy.allows(context, OF_HOSTS) else {}
+    return [pool_row(each, now, each.many, lines.get(each.id)) for each in rows]
 
 
 def _served() -> Exists:
@@ -141,8 +141,8 @@ def _host(_: RequestContext, value: str) -> Q:
 
 
 def _zones(_: RequestContext) -> list[tuple[str, str]]:
-    found = StoragePool.objects.order_by("availability_zone").values_list("availability_zone", flat=True).distinct()
-    return [(zone, zone) for zone in found]
+    rows = StoragePool.objects.order_by("availability_zone").values_list("availability_zone", flat=True).distinct()
+    return [(zone, zone) for zone in rows]
 
 
 def _name(row: PoolRow) -> object:

@@ -54,8 +54,8 @@ class HostRow:
     @property
     def up_for(self) -> str:
         """The time since its start, as ``uptime`` prints it."""
-        found = _UP.search(self.host.uptime)
-        return re.sub(r"\s+", " ", found[1] or found[2]) if found else ""
+        match = _UP.search(self.host.uptime)
+        return re.sub(r"\s+", " ", match[1] or match[2]) if match else ""
 
     @property
     def clock(self) -> str:
@@ -75,8 +75,8 @@ class HostRow:
 
 
 def host_rows(hosts: Iterable[Host], now: datetime, *, may_change: bool = False) -> list[HostRow]:
-    found = list(hosts)
-    lines = sparklines.of_hosts(found)
+    rows = list(hosts)
+    lines = sparklines.of_hosts(rows)
     return [
         HostRow(
             host,
@@ -86,7 +86,7 @@ def host_rows(hosts: Iterable[Host], now: datetime, *, may_change: bool = False)
             may_change,
             lines.get(host.id, SafeString("")),
         )
-        for host in found
+        for host in rows
     ]
 
 
@@ -108,5 +108,5 @@ def bars_of(states: Sequence[HostState]) -> list[Bar]:
 
 
 def _loads(host: Host) -> tuple[str, ...]:
-    found = _LOAD.search(host.uptime)
-    return found.groups() if found else ()
+    match = _LOAD.search(host.uptime)
+    return match.groups() if match else ()

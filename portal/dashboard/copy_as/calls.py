@@ -44,8 +44,8 @@ class Attribute:
 
     def named(self, form: FormName) -> str | None:
         """Return its name in a form."""
-        found: str | None = getattr(self, form)
-        return found
+        result: str | None = getattr(self, form)
+        return result
 
     def shown(self, form: FormName, value: Any) -> Any:
         """Return a value as the form writes it."""
@@ -153,13 +153,13 @@ class Call:
 
     def written(self, form: FormName) -> list[tuple[str, Any, Attribute | None]]:
         """Return the names and values of a form: the name first, for a command last."""
-        found: list[tuple[str, Any, Attribute | None]] = [
+        values: list[tuple[str, Any, Attribute | None]] = [
             (name, each.shown(form, value), each)
             for each, value in self.given()
             if (name := each.named(form)) is not None and name != IMPLIED
         ]
-        found += [(name, value, None) for name, value in self.kind.extra.get(form, {}).items()]
-        return found if form == "option" else sorted(found, key=lambda row: row[0] != "name")
+        values += [(name, value, None) for name, value in self.kind.extra.get(form, {}).items()]
+        return values if form == "option" else sorted(values, key=lambda row: row[0] != "name")
 
     def missing(self, form: FormName) -> list[str]:
         """Return the names of values that the form cannot express."""

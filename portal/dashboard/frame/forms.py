@@ -129,8 +129,8 @@ class Form(forms.Form):
 
     def labels(self) -> dict[str, str]:
         """Return field name → label, under the names of the form and of the service."""
-        found = {name: str(self[name].label) for name in self.fields}
-        return found | {theirs: found[own] for theirs, own in self.service_fields.items() if own in found}
+        labels = {name: str(self[name].label) for name in self.fields}
+        return labels | {theirs: labels[own] for theirs, own in self.service_fields.items() if own in labels}
 
 
 class WholeNumberField(forms.IntegerField):

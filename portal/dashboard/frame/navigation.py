@@ -169,8 +169,8 @@ def entries_for(context: RequestContext) -> tuple[Entry, ...]:
     """Return the entries whose pages the caller may open with this token."""
     own = {"user_id": context.user_id, "project_id": context.project_id, "domain_id": context.domain_id}
     scope = scope_of(context)
-    found = (entry for entry in (*CLOUD, *ENTRIES) if scope in entry.scopes)
-    return tuple(entry for entry in found if not entry.rule or policy.allows(context, entry.rule, own))
+    entries = (entry for entry in (*CLOUD, *ENTRIES) if scope in entry.scopes)
+    return tuple(entry for entry in entries if not entry.rule or policy.allows(context, entry.rule, own))
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ def switch_for(context: RequestContext, entries: Entries, place: str, *, text: s
 
 
 def place_of(entries: Sequence[navigation.Entry], section: str, own: str = "") -> str:
-    """Return the address of the page to stay on from this section: its list, or ``own`` (a URL name)."""
+    """Return the address to show after a change of the project: the section's list, or ``own`` (a URL name)."""
     entry = next((entry for entry in entries if entry.section == section), None)
     return reverse(own or (entry.url_name if entry else "dashboard:overview"))
 

@@ -82,16 +82,16 @@ def chart(
     measures: Measures, key: str, title: str, unit: Unit, drawn: Sequence[Drawn], *, top: float | None = None
 ) -> Chart:
     """Draw series in one chart; ``top`` is the end of the axis, unless a value is above it."""
-    found = [_scaled(measures.series[each.series], each.factor) for each in drawn]
-    highest = max((value for each in found for value in each.maximums if value is not None), default=0.0)
+    scaled = [_scaled(measures.series[each.series], each.factor) for each in drawn]
+    highest = max((value for each in scaled for value in each.maximums if value is not None), default=0.0)
     newest = 1 + -(-NOW // measures.step)
     end = top if top and highest <= top else unit.above(highest)
     lines = [
         _line(each.label, tone, series, unit, end, newest)
-        for each, tone, series in zip(drawn, TONES, found, strict=False)
+        for each, tone, series in zip(drawn, TONES, scaled, strict=False)
     ]
-    width = len(found[0].means)
-    return Chart(key, title, unit, end, measures.start, measures.step, width, lines, _rows(measures, found, unit))
+    width = len(scaled[0].means)
+    return Chart(key, title, unit, end, measures.start, measures.step, width, lines, _rows(measures, scaled, unit))
 
 
 def path(values: Sequence[float | None], top: float) -> str:

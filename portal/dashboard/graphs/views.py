@@ -20,10 +20,10 @@ class GraphsPage(Page):
 
     def get(self, request: HttpRequest, span: str, **_: Any) -> HttpResponse:
         """Show the page, or only its graphs for the script."""
-        found = self.graphs(parts.span_named(span))
+        graphs = self.graphs(parts.span_named(span))
         if cast("PageRequest", request).htmx:
-            return self.part(parts.TEMPLATE, found)
-        return self.page("dashboard/graphs/page.html", found)
+            return self.part(parts.TEMPLATE, graphs)
+        return self.page("dashboard/graphs/page.html", graphs)
 
 
 class ProjectGraphs(GraphsPage):

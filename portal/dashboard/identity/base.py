@@ -64,12 +64,12 @@ class OnePage(IdentityPage, Generic[Record]):
         """The record. Raises NotFoundError if it does not exist, and ForbiddenError for changes of a user or group that
         has more rights than the caller.
         """
-        found = self._found
-        if found is None:
+        result = self._found
+        if result is None:
             raise NotFoundError(f"There is no such {self.kind}.")
-        if self.request.method == "POST" and isinstance(found, User | Group):
-            safeguards.refuse_superior(self.context, found)
-        return found
+        if self.request.method == "POST" and isinstance(result, User | Group):
+            safeguards.refuse_superior(self.context, result)
+        return result
 
     def forbidden(self, error: ForbiddenError) -> HttpResponse:
         """Return to the previous page with the message, unless the policy forbids the page itself."""

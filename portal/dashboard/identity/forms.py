@@ -177,8 +177,8 @@ class NewUserForm(UserForm, PasswordForm):
         """Find the role by name, even if it was not offered. Without a default project the role is ignored."""
         typed = super().clean()
         chosen = typed.get("role")
-        found = next((role for role in dashboard_lists.roles_to_choose() if role.name == chosen), None)
-        typed["role"] = found if typed.get("project") else None
+        row = next((role for role in dashboard_lists.roles_to_choose() if role.name == chosen), None)
+        typed["role"] = row if typed.get("project") else None
         return typed
 
 
@@ -244,8 +244,8 @@ class DomainGrantForm(GrantForm):
         return ChoiceLabel(role.name)
 
     def clean_handed_down(self) -> list[Role]:
-        found = dashboard_lists.roles_by_id(self.cleaned_data["handed_down"])
-        return [role for role in found if role.domain_id is None]
+        roles = dashboard_lists.roles_by_id(self.cleaned_data["handed_down"])
+        return [role for role in roles if role.domain_id is None]
 
     def clean(self) -> dict[str, Any]:
         typed = super().clean() or self.cleaned_data
@@ -271,22 +271,22 @@ class MemberForm(GrantForm):
     ) -> None:
         super().__init__(data, roles)
         self.within = within
-        found = [(f"group:{group.id.hex}", group_label(group)) for group in groups]
-        found += [(f"user:{user.id.hex}", user_label(user)) for user in users]
-        self.offer("who", found)
-        self.fields["who"].help_text = "" if found else "No user or group matches."
+        choices = [(f"group:{group.id.hex}", group_label(group)) for group in groups]
+        choices += [(f"user:{user.id.hex}", user_label(user)) for user in users]
+        self.offer("who", choices)
+        self.fields["who"].help_text = "" if choices else "No user or group matches."
 
     def clean_who(self) -> User | Group:
         kind, _, key = self.cleaned_data["who"].partition(":")
         actor_id = read_id(key)
-        found: User | Group | None = None
+        result: User | Group | None = None
         if actor_id is not None and kind == "user":
-            found = by_id(User, actor_id)
+            result = by_id(User, actor_id)
         elif actor_id is not None and kind == "group":
-            found = by_id(Group, actor_id)
-        if found is None or (self.within and found.domain_id != self.within):
+            result = by_id(Group, actor_id)
+        if result is None or (self.within and result.domain_id != self.within):
             raise ValidationError(self.fields["who"].error_messages["required"])
-        return found
+        return result
 
 
 class DomainMemberForm(MemberForm, DomainGrantForm):
@@ -315,15 +315,15 @@ class RoleGiveForm(GrantForm):
     ) -> None:
         super().__init__(data, roles)
         self.within = within
-        found = [(str(project.id), project_label(project)) for project in projects]
-        self.offer("project", found)
-        self.fields["project"].help_text = "" if found else "No project matches."
+        choices = [(str(project.id), project_label(project)) for project in projects]
+        self.offer("project", choices)
+        self.fields["project"].help_text = "" if choices else "No project matches."
 
     def clean_project(self) -> Project:
-        found = by_id(Project, self.cleaned_data["project"])
-        if found is None or (self.within and found.domain_id != self.within):
+        project = by_id(Project, self.cleaned_data["project"])
+        if project is None or (self.within and project.domain_id != self.within):
             raise ValidationError(self.fields["project"].error_messages["required"])
-        return found
+        return project
 
 
 class GroupUserForm(Form):
@@ -336,15 +336,15 @@ class GroupUserForm(Form):
     def __init__(self, data: QueryDict | None, users: Iterable[User], *, within: str = "") -> None:
         super().__init__(data)
         self.within = within
-        found = [(str(user.id), user_label(user)) for user in users]
-        self.offer("who", found)
-        self.fields["who"].help_text = "" if found else "No other users match."
+        choices = [(str(user.id), user_label(user)) for user in users]
+        self.offer("who", choices)
+        self.fields["who"].help_text = "" if choices else "No other users match."
 
     def clean_who(self) -> User:
-        found = by_id(User, self.cleaned_data["who"])
-        if found is None or (self.within and found.domain_id != self.within):
+        user = by_id(User, self.cleaned_data["who"])
+        if user is None or (self.within and user.domain_id != self.within):
             raise ValidationError(self.fields["who"].error_messages["required"])
-        return found
+        return user
 
 
 def user_label(user: User) -> ChoiceLabel:
@@ -362,10 +362,10 @@ def project_label(project: Project) -> ChoiceLabel:
 
 def existing_domain(key: str, *, within: str = "") -> Domain:
     """Return the domain with this id. Raises ValidationError if it does not exist, or is not ``within`` (if set)."""
-    found = by_id(Domain, key)
-    if found is None or (within and found.id != within):
+    domain = by_id(Domain, key)
+    if domain is None or (within and domain.id != within):
         raise ValidationError("There is no such domain.")
-    return found
+    return domain
 
 
 def find_project(form: Form, field: str, domain: Domain | None, *, within: str = "") -> dict[str, Any]:
@@ -378,8 +378,8 @@ def find_project(form: Form, field: str, domain: Domain | None, *, within: str =
     if not text or domain is None:
         typed[field] = None
         return typed
-    found = by_id(Project, text) or record_by(Project, name=text, domain_id=domain.id)
-    if found is None or (within and found.domain_id != within):
+    project = by_id(Project, text) or record_by(Project, name=text, domain_id=domain.id)
+    if project is None or (within and project.domain_id != within):
         form.add_error(field, f"There is no project {text[:64]} in the domain {bdi(domain.name)}.")
-    typed[field] = found
+    typed[field] = project
     return typed

@@ -120,16 +120,16 @@ def _shows_quotas(context: RequestContext) -> bool:
     return policy.allows(context, QUOTAS, {"project_id": None})
 
 
-def _projects(context: RequestContext, found: Sequence[Project]) -> list[Row]:
+def _projects(context: RequestContext, projects: Sequence[Project]) -> list[Row]:
     shown = _shows_quotas(context)
-    held = holdings([project.id for project in found], bars.LAUNCH) if shown else {}
+    held = holdings([project.id for project in projects], bars.LAUNCH) if shown else {}
     return [
         {
             "project": each,
             "status": wording.project_status(each),
             "bars": bars.bars_of(held[each.id], bars.LAUNCH) if shown else (),
         }
-        for each in found
+        for each in projects
     ]
 
 
@@ -178,8 +178,8 @@ PROJECTS = RecordList[Project](
 # --- users and groups -------------------------------------------------------------------------------------------------
 
 
-def _users(_: RequestContext, found: Sequence[User]) -> list[Row]:
-    return [{"user": each, "status": wording.user_status(each)} for each in found]
+def _users(_: RequestContext, users: Sequence[User]) -> list[Row]:
+    return [{"user": each, "status": wording.user_status(each)} for each in users]
 
 
 def _default_project(row: Row) -> object:
@@ -218,8 +218,8 @@ USERS = RecordList[User](
 )
 
 
-def _groups(_: RequestContext, found: Sequence[Group]) -> list[Row]:
-    return [{"group": each} for each in found]
+def _groups(_: RequestContext, groups: Sequence[Group]) -> list[Row]:
+    return [{"group": each} for each in groups]
 
 
 GROUPS = RecordList[Group](
@@ -255,7 +255,7 @@ GROUPS = RecordList[Group](
 # --- roles and domains ------------------------------------------------------------------------------------------------
 
 
-def _roles(context: RequestContext, found: Sequence[Role]) -> list[Row]:
+def _roles(context: RequestContext, roles: Sequence[Role]) -> list[Row]:
     def allowed(rule: str, role: Role, **more: object) -> bool:
         return policy.allows(context, rule, {**base.target_of(role), **more})
 
@@ -268,7 +268,7 @@ def _roles(context: RequestContext, found: Sequence[Role]) -> list[Row]:
             "delete": allowed(rule_of(each.domain_id, "delete"), each),
             "imply": allowed("identity:create_implied_role", each, **LEAST),
         }
-        for each in found
+        for each in roles
     ]
 
 
@@ -347,10 +347,12 @@ ROLES = RecordList[Role](
 )
 
 
-def _all_domains(context: RequestContext, found: Sequence[Domain]) -> list[Row]:
+def _all_domains(context: RequestContext, domains: Sequence[Domain]) -> list[Row]:
     target = {"domain_id": context.domain_id}
     may = {verb: policy.allows(context, f"identity:{verb}_domain", target) for verb in ("update", "delete")}
-    return [{"domain": each, "status": wording.ENABLED if each.enabled else wording.DISABLED, **may} for each in found]
+    return [
+        {"domain": each, "status": wording.ENABLED if each.enabled else wording.DISABLED, **may} for each in domains
+    ]
 
 
 def _linked(key: str, label: str, kind: type[Project | User | Group]) -> Column:

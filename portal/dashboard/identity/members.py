@@ -129,10 +129,10 @@ class MemberPage(PlacePage):
     @property
     def actor(self) -> User | Group:
         """The user or group. Raises NotFoundError if it does not exist, or if it is not in the token's domain."""
-        found = existing_actor(self.actor_kind, self.actor_id)
-        if self.within and found.domain_id != self.within:
+        result = existing_actor(self.actor_kind, self.actor_id)
+        if self.within and result.domain_id != self.within:
             raise NotFoundError(f"There is no such {self.actor_kind}.")
-        return found
+        return result
 
     def back(self) -> str:
         """Return the page from which the user came: the page of the target, or of the member."""

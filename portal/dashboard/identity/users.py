@@ -166,6 +166,6 @@ class UserEdit(RecordFormPage, UserPage):
         return edit(copied.USER_EDIT, {"user": self.record.id.hex}, changed)
 
     def extra_context(self) -> dict[str, Any]:
-        found = projects_of(self.record.id)
-        near = [project for project in found if not self.within or project.domain_id == self.within]
+        projects = projects_of(self.record.id)
+        near = [project for project in projects if not self.within or project.domain_id == self.within]
         return {**super().extra_context(), "suggested": near}

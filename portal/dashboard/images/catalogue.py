@@ -53,8 +53,10 @@ def may_add(context: RequestContext) -> bool:
 
 def groups_of(cards: list[Card]) -> list[tuple[str, list[Card]]]:
     """Return the cards of each architecture under its name."""
-    found = {name: [card for card in cards if card["entry"].architecture == key] for key, name in ARCHITECTURES.items()}
-    return [(name, some) for name, some in found.items() if some]
+    groups = {
+        name: [card for card in cards if card["entry"].architecture == key] for key, name in ARCHITECTURES.items()
+    }
+    return [(name, some) for name, some in groups.items() if some]
 
 
 def changed_cards(_: str, events: Sequence[LoggedEvent], context: RequestContext) -> str:
@@ -89,9 +91,14 @@ class CatalogueList(CataloguePage):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         since = self.live_since()
-        found = catalogue_for(self.context)
-        groups = groups_of([card_of(self.context, offer) for offer in found.offers])
-        values = {"live_since": since, "catalogue": found, "groups": groups, "is_operator": may_publish(self.context)}
+        catalogue = catalogue_for(self.context)
+        groups = groups_of([card_of(self.context, offer) for offer in catalogue.offers])
+        values = {
+            "live_since": since,
+            "catalogue": catalogue,
+            "groups": groups,
+            "is_operator": may_publish(self.context),
+        }
         return self.page("dashboard/images/catalogue/list.html", values)
 
 

@@ -90,8 +90,8 @@ def _buttons(row: Row) -> object:
     )
 
 
-def _rows(context: RequestContext, found: Sequence[Image]) -> list[Row]:
-    return rows_of(context, found)
+def _rows(context: RequestContext, images: Sequence[Image]) -> list[Row]:
+    return rows_of(context, images)
 
 
 def _visible(context: RequestContext, value: str) -> Q:
@@ -103,10 +103,9 @@ _SHARED = Q(visibility=Image.Visibility.SHARED)
 
 
 def _formats(context: RequestContext) -> Iterable[tuple[str, str]]:
-    found = selectors.listed_images(context).exclude(disk_format=None).exclude(disk_format="")
+    rows = selectors.listed_images(context).exclude(disk_format=None).exclude(disk_format="")
     return [
-        (str(each), str(each))
-        for each in found.order_by("disk_format").values_list("disk_format", flat=True).distinct()
+        (str(each), str(each)) for each in rows.order_by("disk_format").values_list("disk_format", flat=True).distinct()
     ]
 
 

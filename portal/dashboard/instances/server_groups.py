@@ -38,12 +38,12 @@ NAMED = 5
 Row = dict[str, Any]
 
 
-def _rows(context: RequestContext, found: Sequence[ServerGroup]) -> list[Row]:
+def _rows(context: RequestContext, server_groups: Sequence[ServerGroup]) -> list[Row]:
     members = defaultdict(list)
-    for each in selectors.members_for(context, found):
+    for each in selectors.members_for(context, server_groups):
         members[each.server_group_id].append(each)
     can_delete = policy.allows(context, DELETE)
-    return [{"group": each, "members": members[each.id], "can_delete": can_delete} for each in found]
+    return [{"group": each, "members": members[each.id], "can_delete": can_delete} for each in server_groups]
 
 
 def _policy(row: Row) -> object:
@@ -52,9 +52,9 @@ def _policy(row: Row) -> object:
 
 
 def _members(row: Row) -> object:
-    found = row["members"]
-    links = [cells.link(each.name, "dashboard:instance", each.id) for each in found[:NAMED]]
-    more = len(found) - len(links)
+    members = row["members"]
+    links = [cells.link(each.name, "dashboard:instance", each.id) for each in members[:NAMED]]
+    more = len(members) - len(links)
     return cells.join(", ", links) + cells.sub(f"and {more} more" if more else "")
 
 

@@ -20,7 +20,7 @@ from provisioning.network.selectors.ways_out import reachable_external_networks
 LEASE = "The lease is not part of these lines: the dashboard sets it."
 NAMES = "These lines do not name the data disks, which the dashboard calls:"
 MOUNTS = "The data disks are not formatted and mounted by these lines."
-KEPT = "The port and the floating IP are kept when the server is deleted."
+FLOATING_IP = "The port and the floating IP are kept when the server is deleted."
 
 
 def calls_of(context: RequestContext, plan: LaunchPlan) -> Sequence[Call]:
@@ -137,12 +137,12 @@ def _device(disk: DiskRequest) -> dict[str, Any]:
 
 
 def _notes(plan: LaunchPlan, request: LaunchRequest, name: str, index: int) -> list[str]:
-    found = [LEASE] if plan.lease_days else []
+    notes = [LEASE] if plan.lease_days else []
     disks = [
         disk_name(disk.volume_name, name, index, plan.count, placeholder=PLACEHOLDER)
         for disk in request.disks
         if disk.volume_name
     ]
-    found += [f"{NAMES} {', '.join(disks)}"] if disks else []
-    found += [MOUNTS] if any(disk.mount for disk in plan.disks) else []
-    return found + ([KEPT] if plan.reachable else [])
+    notes += [f"{NAMES} {', '.join(disks)}"] if disks else []
+    notes += [MOUNTS] if any(disk.mount for disk in plan.disks) else []
+    return notes + ([FLOATING_IP] if plan.reachable else [])

@@ -74,5 +74,5 @@ def _row(each: Any) -> tuple[str, ...]:
 def _texts(data: Mapping[str, Any], name: str) -> Sequence[str]:
     if isinstance(data, MultiValueDict):
         return [str(each) for each in data.getlist(name)]
-    found = data.get(name, ())
-    return [found] if isinstance(found, str) else list(found)
+    row = data.get(name, ())
+    return [row] if isinstance(row, str) else list(row)

@@ -157,8 +157,8 @@ class LaunchForm(Form):
     @property
     def notices(self) -> list[tuple[str, str]]:
         """Error messages with the fields that they concern."""
-        found = [(field, self._named(field, str(errors[0]))) for field, errors in self.errors.items()]
-        return [*found, *([("quota", self.over_quota)] if self.over_quota else [])]
+        result = [(field, self._named(field, str(errors[0]))) for field, errors in self.errors.items()]
+        return [*result, *([("quota", self.over_quota)] if self.over_quota else [])]
 
     def _named(self, field: str, error: str) -> str:
         """Prefix an error with the label of its field, for errors that are shown away from it."""
@@ -197,8 +197,8 @@ class LaunchForm(Form):
         return read_days(self.cleaned_data["lease_days"])
 
     def clean_tags(self) -> tuple[str, ...]:
-        found = (tag.strip() for tag in self.cleaned_data["tags"].split(","))
-        return tuple(dict.fromkeys(filter(None, found)))
+        tags = (tag.strip() for tag in self.cleaned_data["tags"].split(","))
+        return tuple(dict.fromkeys(filter(None, tags)))
 
     def clean_metadata(self) -> dict[str, str]:
         return metadata_of(self.cleaned_data["metadata"])

@@ -123,7 +123,7 @@ class LinkForm(LaunchForm):
         self.asked: Sequence[str] = ("name",)
 
     @property
-    def asked_fields(self) -> list[Any]:
+    def first_fields(self) -> list[Any]:
         """Return the fields that are shown first: those that the template asks for."""
         return [self[name] for name in self.asked if name not in self.locked]
 

@@ -15,11 +15,11 @@ READ = "novella:launch_templates:list"
 Row = dict[str, Any]
 
 
-def _rows(context: RequestContext, found: Sequence[LaunchTemplate]) -> list[Row]:
+def _rows(context: RequestContext, launch_templates: Sequence[LaunchTemplate]) -> list[Row]:
     launches, writes = policy.allows(context, "os_compute_api:servers:create"), policy.allows(context, WRITE)
     return [
         {"template": each, "can_launch": launches, "can_delete": writes and each.project_id == context.project_id}
-        for each in found
+        for each in launch_templates
     ]
 
 

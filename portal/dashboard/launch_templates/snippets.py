@@ -27,9 +27,9 @@ READ, WRITE = "novella:snippets:list", "novella:snippets:write"
 Row = dict[str, Any]
 
 
-def _rows(context: RequestContext, found: Sequence[Snippet]) -> list[Row]:
+def _rows(context: RequestContext, records: Sequence[Snippet]) -> list[Row]:
     can_write = policy.allows(context, WRITE)
-    return [{"snippet": each, "can_write": can_write} for each in found]
+    return [{"snippet": each, "can_write": can_write} for each in records]
 
 
 def _text(row: Row) -> str:

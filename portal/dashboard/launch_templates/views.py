@@ -215,9 +215,9 @@ class OneVersion(QuestionPage, TemplatePage):
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
         self.number = kwargs["number"]
-        found = super().target(**kwargs)
+        result = super().target(**kwargs)
         selectors.version_of(self.record, self.number)
-        return found
+        return result
 
     def name(self) -> str:
         return f"Version {self.number}"
@@ -249,7 +249,7 @@ class _Linked:
     context: Any
     kwargs: Mapping[str, Any]
 
-    def found(self) -> tuple[LaunchTemplate, LaunchTemplateVersion]:
+    def template_and_version(self) -> tuple[LaunchTemplate, LaunchTemplateVersion]:
         template = selectors.template_with_slug(self.context, self.kwargs["slug"])
         return template, selectors.version_of(template)
 
@@ -270,7 +270,7 @@ class LaunchLink(_Linked, LaunchPage):
     template = "dashboard/launch_templates/link.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        self.used, self.version = self.found()
+        self.used, self.version = self.template_and_version()
         return self.link_form(self.version, data)
 
     def save(self, form: Form) -> HttpResponse:
@@ -290,7 +290,7 @@ class LinkQuote(_Linked, Quote):
     """The summary of the page of a link."""
 
     def form(self, data: QueryDict) -> LaunchForm:
-        _, version = self.found()
+        _, version = self.template_and_version()
         return self.link_form(version, data)
 
 

@@ -135,21 +135,21 @@ def searched(*columns: str, exact: Sequence[str] = ("pk",)) -> Callable[[Request
     """Return the search for a part of the columns, or for a whole id in one of ``exact``."""
 
     def search(_: RequestContext, text: str) -> Q:
-        found = Q()
+        result = Q()
         for each in columns:
-            found |= Q(**{f"{each}__icontains": text})
+            result |= Q(**{f"{each}__icontains": text})
         if key := read_id(text):
             for each in exact:
-                found |= Q(**{each: key})
-        return found
+                result |= Q(**{each: key})
+        return result
 
     return search
 
 
 def counted(rows: QuerySet[Any], by: str) -> Coalesce:
     """Return the sort key with the number of ``rows`` whose column ``by`` is the record's primary key."""
-    found = rows.order_by().filter(**{by: OuterRef("pk")}).values(by).annotate(_number=Count("pk"))
-    return Coalesce(Subquery(found.values("_number")), 0)
+    records = rows.order_by().filter(**{by: OuterRef("pk")}).values(by).annotate(_number=Count("pk"))
+    return Coalesce(Subquery(records.values("_number")), 0)
 
 
 def _no_actions(_: RequestContext) -> Sequence[BulkAction]:

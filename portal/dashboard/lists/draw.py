@@ -26,18 +26,18 @@ class Foot:
     last: str = ""
 
 
-def foot(the_list: RecordList[Any], list_query: ListQuery, found: IdPage) -> Foot:
+def foot(the_list: RecordList[Any], list_query: ListQuery, id_page: IdPage) -> Foot:
     """Return the line below a page of the list."""
-    total = f"{found.total:,} {the_list.noun if found.total != 1 else the_list.one}"
-    if found.pages == 1:
-        return Foot(total if found.total else "")
-    back, on = found.page > 1, found.page < found.pages
+    total = f"{id_page.total:,} {the_list.noun if id_page.total != 1 else the_list.one}"
+    if id_page.pages == 1:
+        return Foot(total if id_page.total else "")
+    back, on = id_page.page > 1, id_page.page < id_page.pages
     return Foot(
-        f"{found.first:,}\N{EN DASH}{found.last:,} of {total}",
+        f"{id_page.first:,}\N{EN DASH}{id_page.last:,} of {total}",
         first=list_query.query() if back else "",
-        previous=list_query.query(page=found.page - 1) if back else "",
-        next=list_query.query(page=found.page + 1) if on else "",
-        last=list_query.query(page=found.pages) if on else "",
+        previous=list_query.query(page=id_page.page - 1) if back else "",
+        next=list_query.query(page=id_page.page + 1) if on else "",
+        last=list_query.query(page=id_page.pages) if on else "",
     )
 
 

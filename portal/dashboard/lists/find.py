@@ -84,8 +84,8 @@ def records_of(
     if not ids:
         return []
     rows = the_list.records(context, list_query.values).filter(pk__in=ids)
-    found = {each.pk: each for each in (the_list.detail(context, rows) if the_list.detail else rows)}
-    return [found[key] for key in ids if key in found]
+    by_key = {each.pk: each for each in (the_list.detail(context, rows) if the_list.detail else rows)}
+    return [by_key[key] for key in ids if key in by_key]
 
 
 def check_rate(context: RequestContext, list_query: ListQuery) -> None:

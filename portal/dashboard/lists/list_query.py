@@ -84,10 +84,10 @@ class ListQuery:
 
     def live_name(self, key: str) -> str:
         """Return the name of the live page: the list's key with everything that its rows depend on."""
-        found = self._rows() + [("column", each) for each in self.columns]
-        found += [("page", str(self.page))] if self.page > 1 else []
-        found += [("size", str(self.size))] if self.size != SIZE else []
-        return f"{key}?{urlencode(found)}" if found else key
+        parts = self._rows() + [("column", each) for each in self.columns]
+        parts += [("page", str(self.page))] if self.page > 1 else []
+        parts += [("size", str(self.size))] if self.size != SIZE else []
+        return f"{key}?{urlencode(parts)}" if parts else key
 
     def shown(self, the_list: RecordList[Any], context: RequestContext) -> list[Column]:
         """Return the columns to show."""

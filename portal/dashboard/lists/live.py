@@ -26,8 +26,8 @@ def render(the_list: RecordList[Any], query: str, events: Sequence[LoggedEvent],
     if (changed is not None and not changed) or (the_list.rule and not policy.allows(context, the_list.rule)):
         return ""
     list_query = ListQuery.of(the_list, context, QueryDict(query))
-    found = find.find(context, the_list, list_query)
-    drawn = found.ids if changed is None else [key for key in found.ids if key in changed]
+    page = find.find(context, the_list, list_query)
+    drawn = page.ids if changed is None else [key for key in page.ids if key in changed]
     records = find.records_of(context, the_list, list_query, drawn)
     pairs = zip(records, the_list.rows(context, records), strict=True)
     prefix = the_list.row_id or the_list.key
@@ -38,6 +38,6 @@ def render(the_list: RecordList[Any], query: str, events: Sequence[LoggedEvent],
         selectable=bool(the_list.bulk(context)),
         announced=None if the_list.announced is None else set(the_list.announced(events)),
     )
-    order = " ".join(f"{prefix}-{key}" for key in found.ids)
+    order = " ".join(f"{prefix}-{key}" for key in page.ids)
     body = format_html('<table><tbody id="list-rows" data-live-order="{}">{}</tbody></table>', order, rows)
-    return body + render_to_string("dashboard/lists/_foot.html", {"foot": draw.foot(the_list, list_query, found)})
+    return body + render_to_string("dashboard/lists/_foot.html", {"foot": draw.foot(the_list, list_query, page)})

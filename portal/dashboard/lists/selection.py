@@ -37,7 +37,7 @@ def resolve(request: HttpRequest, the_list: RecordList[Any], most: int = MOST) -
     list_query = ListQuery.of(the_list, context, data)
     if data.get("selection") == ALL:
         return find.all_ids(context, the_list, list_query, most)
-    known = [found for text in data.getlist(ID)[:most] if (found := _key(text, the_list)) is not None]
+    known = [key for text in data.getlist(ID)[:most] if (key := _key(text, the_list)) is not None]
     return find.present(context, the_list, list_query, known) if known else []
 
 

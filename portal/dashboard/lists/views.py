@@ -60,8 +60,8 @@ class ListPage(Page):
         # before the rows are read, so that concurrent changes are sent again
         since = self.live_since() if the_list.kinds else 0
         self.prepare()
-        found = find.find(context, the_list, list_query)
-        records = find.records_of(context, the_list, list_query, found.ids)
+        page = find.find(context, the_list, list_query)
+        records = find.records_of(context, the_list, list_query, page.ids)
         pairs = list(zip(records, the_list.rows(context, records), strict=True))
         self.live_page = list_query.live_name(the_list.key) if the_list.kinds else ""
         columns, bulk = list_query.shown(the_list, context), the_list.bulk(context)
@@ -71,13 +71,13 @@ class ListPage(Page):
             "parents": [(label, reverse(name)) for label, name in self.parents],
             "lead": self.lead,
             "list_query": list_query,
-            "found": found,
+            "found": page,
             "records": [record for record, _ in pairs],
             "rows": [row for _, row in pairs],
             "live_since": since,
             "headings": draw.headings(the_list, list_query, columns, ordered=the_list.order is None),
             "drawn": draw.rows(the_list, columns, pairs, selectable=bool(bulk)),
-            "foot": draw.foot(the_list, list_query, found),
+            "foot": draw.foot(the_list, list_query, page),
             "bulk": bulk,
             "most": selection.MOST,
             "quick": [(each, self._choices(each, list_query)) for each in list_query.filters if each.quick],
@@ -111,13 +111,13 @@ class ListPage(Page):
 
     def _chips(self, list_query: ListQuery) -> list[tuple[str, str, str]]:
         """Return label, value and the address without it for search and each filter."""
-        found = [("Search", list_query.text, list_query.without("q"))] if list_query.text else []
+        result = [("Search", list_query.text, list_query.without("q"))] if list_query.text else []
         for each in list_query.filters:
             if value := list_query.values.get(each.key):
-                found.append(
+                result.append(
                     (each.label, dict(each.choices(self.context)).get(value, value), list_query.without(each.key))
                 )
-        return found
+        return result
 
     def _dialog(self, show: str, list_query: ListQuery) -> HttpResponse:
         """Show the form of the filters, or of the columns."""

@@ -94,8 +94,8 @@ class ProjectQuotas(QuotaPage, OneProjectPage):
             if not self.allows(rule, {"project_id": self.project.id})
             for name in names
         }
-        found = bars.grouped(selectors.whole_detail_of(self.project.id, of_types()))
-        return {title: group for title, group in found.items() if _kind(group[0].resource) not in closed}
+        result = bars.grouped(selectors.whole_detail_of(self.project.id, of_types()))
+        return {title: group for title, group in result.items() if _kind(group[0].resource) not in closed}
 
     def form(self, data: QueryDict | None = None) -> Form:
         types = of_types()

@@ -28,7 +28,7 @@ def message_of(error: NovellaError, labels: Mapping[str, str] | None = None) -> 
         return sentence
     text = _ROUTES.sub("", _PREFIX.sub("", error.message, count=1), count=1)
     text = _OVERLAP.sub(r"\1 overlaps with \2, which is already connected to the router.", _OF_SUBNET.sub("", text))
-    text = _RECORD.sub(lambda found: f"this {found[1].lower()}", _WHERE.sub("", text, count=1))
+    text = _RECORD.sub(lambda match: f"this {match[1].lower()}", _WHERE.sub("", text, count=1))
     return plain(text, labels, within=text != error.message)
 
 

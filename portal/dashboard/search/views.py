@@ -24,8 +24,8 @@ class Search(Page):
         text = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST]
         if text:
             rate_limits.check(self.context, rate_limits.SEARCHES)
-        found = offers_for(self.context, text)
-        parts = {"text": text, "groups": grouped(found), "many": len(found)}
+        offers = offers_for(self.context, text)
+        parts = {"text": text, "groups": grouped(offers), "many": len(offers)}
         if cast("PageRequest", request).htmx:
             return self.part("dashboard/search/_options.html", parts)
         return self.page("dashboard/search/page.html", parts)

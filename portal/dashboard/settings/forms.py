@@ -66,7 +66,7 @@ class ProfileForm(Form):
         chosen = self.cleaned_data["project"]
         if not chosen:
             return None
-        found = next((project for project in self.projects if project.id == read_id(chosen)), None)
-        if found is None:
+        row = next((project for project in self.projects if project.id == read_id(chosen)), None)
+        if row is None:
             raise forms.ValidationError("Choose a project that you have a role on.")
-        return found
+        return row

@@ -70,10 +70,10 @@ def browser(text: str) -> ClientWords:
 
 def program(text: str) -> str:
     """Return the label of a program: ``OpenStack SDK 4.4``."""
-    found = _PRODUCT.match(text.strip())
-    if found is None:
+    match = _PRODUCT.match(text.strip())
+    if match is None:
         return "A program without a name"
-    product, _, version = found[0].partition("/")
+    product, _, version = match[0].partition("/")
     name = PROGRAMS.get(product.lower())
     if name is None:
         return text.strip()[:LONGEST]

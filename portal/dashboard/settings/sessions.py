@@ -42,10 +42,10 @@ class Sessions(SessionPage):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show the sessions, this browser first."""
-        found = sign_ins_of(self.user)
+        sign_ins = sign_ins_of(self.user)
         rows = [
             {"sign_in": each, "client": programs.client_of(each), "here": each.id == self.context.sign_in_id}
-            for each in sorted(found, key=lambda each: each.id != self.context.sign_in_id)
+            for each in sorted(sign_ins, key=lambda each: each.id != self.context.sign_in_id)
         ]
         return self.page(
             "dashboard/settings/sessions.html",
@@ -66,10 +66,10 @@ class SessionEnd(QuestionPage, SessionPage):
     stays = True
 
     def find(self) -> None:
-        found = next((each for each in sign_ins_of(self.user) if each.id == self.kwargs["sign_in_id"]), None)
-        if found is None:
+        row = next((each for each in sign_ins_of(self.user) if each.id == self.kwargs["sign_in_id"]), None)
+        if row is None:
             raise NotFoundError("The session does not exist.")
-        self.record = found
+        self.record = row
 
     def text(self) -> str:
         return f"Its next request is refused. {_again(self.record)}".strip()

@@ -119,11 +119,11 @@ _RESERVED_NOTE = '<div class="faint xsmall num" aria-hidden="true">{} reserved f
 
 
 @register.simple_tag
-def addresses(found: Sequence[PortAddress]) -> SafeString:
+def addresses(port_addresses: Sequence[PortAddress]) -> SafeString:
     """Render an instance's addresses in a table row, each followed by its floating IPs."""
     lines = [
         (kind, address)
-        for entry in found
+        for entry in port_addresses
         for kind, address in ((_FIXED, entry.address), *((_FLOATING, each) for each in entry.floating))
     ]
     return join("<br>", (format_html(kind, address) for kind, address in lines)) or _NO_ADDRESS

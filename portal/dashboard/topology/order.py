@@ -31,7 +31,7 @@ def ordered(networks: Sequence[N], devices: Iterable[Collection[Hashable]]) -> l
     first: dict[Hashable, int] = {}
     for number, keys in sorted(enumerate(joined), key=lambda each: -len(each[1])):
         first |= {key: number for key in keys if key not in first}
-    found = list(networks)
+    result = list(networks)
     for _ in range(ROUNDS):
         middles = [fmean(place[key] for key in keys) for keys in joined]
         pulls = {key: fmean(middles[number] for number, keys in enumerate(joined) if key in keys) for key in first}
@@ -40,9 +40,9 @@ def ordered(networks: Sequence[N], devices: Iterable[Collection[Hashable]]) -> l
             for number in set(first.values())
         }
         weights = {key: (groups[number], number, pulls[key]) for key, number in first.items()}
-        found.sort(key=lambda network: (network.id not in weights, weights.get(network.id, ())))
-        place = {network.id: number for number, network in enumerate(found)}
-    return found
+        result.sort(key=lambda network: (network.id not in weights, weights.get(network.id, ())))
+        place = {network.id: number for number, network in enumerate(result)}
+    return result
 
 
 def cut(networks: Sequence[N], devices: Iterable[Collection[Hashable]], most: int) -> list[list[N]]:
@@ -60,8 +60,8 @@ def cut(networks: Sequence[N], devices: Iterable[Collection[Hashable]], most: in
 def joins(networks: Iterable[Placed], devices: Iterable[Collection[Hashable]]) -> Joined:
     """Return for each device with several networks the ids of its networks that are among ``networks``."""
     known = {network.id for network in networks}
-    found = [[key for key in keys if key in known] for keys in devices if len(keys) > 1]
-    return [keys for keys in found if keys]
+    result = [[key for key in keys if key in known] for keys in devices if len(keys) > 1]
+    return [keys for keys in result if keys]
 
 
 def _across(networks: Sequence[Placed], end: int, joined: Joined) -> int:

@@ -62,15 +62,15 @@ class TopologyPage(Page):
 def picture_for(context: RequestContext, opened: str = "") -> dict[str, object]:
     """Return the context of the topology; ``opened``: the id of the network whose instances are expanded."""
     instances = compute.instances_for(context, limit=MOST + 1)
-    found = topology_for(context, [instance.id for instance in instances[:MOST]])
+    topology = topology_for(context, [instance.id for instance in instances[:MOST]])
     links = policy.allows(context, "get_router")
-    routers = [_router(row, found.legs.get(row.id, []), link=links) for row in found.routers]
-    guests = [_instance(row, found.legs.get(row.id, [])) for row in instances[:MOST]]
-    shown = [*routers, *_folded(guests, found.networks, opened)]
+    routers = [_router(row, topology.legs.get(row.id, []), link=links) for row in topology.routers]
+    guests = [_instance(row, topology.legs.get(row.id, [])) for row in instances[:MOST]]
+    shown = [*routers, *_folded(guests, topology.networks, opened)]
     return {
-        "pictures": lay_out(found.networks, [Device(item, item.name, _texts(item.legs)) for item in shown]),
+        "pictures": lay_out(topology.networks, [Device(item, item.name, _texts(item.legs)) for item in shown]),
         "box": (BOX_WIDTH, BOX_HEIGHT),
-        "any": bool(found.networks),
+        "any": bool(topology.networks),
         "more": len(instances) > MOST,
         "most": MOST,
         "can_create": policy.allows(context, "create_network"),

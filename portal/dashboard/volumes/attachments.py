@@ -167,10 +167,10 @@ class VolumeDetach(QuestionPage, VolumePage):
         if not has_guest_agent(server) or not self.allows(LISTS_FILE_SYSTEMS, own):
             return ""
         try:
-            found = mount_points(file_systems(self.context, server.id), device.device_name)
+            mounts = mount_points(file_systems(self.context, server.id), device.device_name)
         except NovellaError:
             return ""
-        return f"It is mounted at {', '.join(bdi(each) for each in found)}. " if found else ""
+        return f"It is mounted at {', '.join(bdi(each) for each in mounts)}. " if mounts else ""
 
     def back(self) -> str:
         """Return the page from which the user came: the page of the instance or of the volume."""

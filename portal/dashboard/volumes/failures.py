@@ -27,13 +27,13 @@ def _resources(kind: str, rows: QuerySet[Any], messages: Iterable[Message]) -> d
     return {row.pk: row for row in rows.filter(pk__in=ids)} if ids else {}
 
 
-def _rows(context: RequestContext, found: Sequence[Message]) -> list[Row]:
+def _rows(context: RequestContext, messages: Sequence[Message]) -> list[Row]:
     known: Mapping[Any, Model] = {
-        **_resources("VOLUME", selectors.visible_volumes(context), found),
-        **_resources("VOLUME_SNAPSHOT", selectors.visible_snapshots(context), found),
-        **_resources("VOLUME_BACKUP", copies.visible_backups(context), found),
+        **_resources("VOLUME", selectors.visible_volumes(context), messages),
+        **_resources("VOLUME_SNAPSHOT", selectors.visible_snapshots(context), messages),
+        **_resources("VOLUME_BACKUP", copies.visible_backups(context), messages),
     }
-    return [{"message": each, "resource": known.get(each.resource_id)} for each in found]
+    return [{"message": each, "resource": known.get(each.resource_id)} for each in messages]
 
 
 def _text(row: Row) -> str:

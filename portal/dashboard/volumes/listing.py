@@ -77,9 +77,9 @@ def _buttons(of: str, *possible: tuple[str, str, str, str, str]) -> Any:
     return draw
 
 
-def _volume_rows(context: RequestContext, found: Sequence[Volume]) -> list[Row]:
-    names = rows.names_of(context, found)
-    return [rows.row_of(context, volume, names) for volume in found]
+def _volume_rows(context: RequestContext, volumes: Sequence[Volume]) -> list[Row]:
+    names = rows.names_of(context, volumes)
+    return [rows.row_of(context, volume, names) for volume in volumes]
 
 
 def _volume_name(row: Row) -> object:
@@ -107,8 +107,8 @@ def _types(context: RequestContext) -> list[tuple[str, str]]:
     return [(str(each.id), type_name(each)) for each in selectors.visible_types(context)[:MOST]]
 
 
-def _volume_detail(_: RequestContext, found: QuerySet[Volume]) -> QuerySet[Volume]:
-    return found.prefetch_related("attachments")
+def _volume_detail(_: RequestContext, volumes: QuerySet[Volume]) -> QuerySet[Volume]:
+    return volumes.prefetch_related("attachments")
 
 
 VOLUMES = RecordList[Volume](
@@ -164,8 +164,8 @@ VOLUMES = RecordList[Volume](
 )
 
 
-def _snapshot_rows(context: RequestContext, found: Sequence[Snapshot]) -> list[Row]:
-    return [rows.snapshot_row(context, each) for each in found]
+def _snapshot_rows(context: RequestContext, snapshots: Sequence[Snapshot]) -> list[Row]:
+    return [rows.snapshot_row(context, each) for each in snapshots]
 
 
 def _plain_name(of: str) -> Any:
@@ -235,15 +235,15 @@ SNAPSHOTS = RecordList[Snapshot](
 def _volumes(context: RequestContext) -> list[tuple[str, str]]:
     """Return the volumes with snapshots or backups."""
     copied = Q(snapshots__isnull=False) | Q(pk__in=copies.visible_backups(context).values("volume_id"))
-    found = selectors.visible_volumes(context).filter(copied).order_by("name", "id").distinct()
-    return [(str(each.id), str(each)) for each in found[:MOST]]
+    records = selectors.visible_volumes(context).filter(copied).order_by("name", "id").distinct()
+    return [(str(each.id), str(each)) for each in records[:MOST]]
 
 
-def _backup_rows(context: RequestContext, found: Sequence[Backup]) -> list[Row]:
-    volume_ids = {backup.volume_id for backup in found}
+def _backup_rows(context: RequestContext, backups: Sequence[Backup]) -> list[Row]:
+    volume_ids = {backup.volume_id for backup in backups}
     known = selectors.visible_volumes(context).filter(id__in=volume_ids) if volume_ids else ()
     names = {row.id: str(row) for row in known}
-    return [{**rows.backup_row(context, each), "volume_name": names.get(each.volume_id, "")} for each in found]
+    return [{**rows.backup_row(context, each), "volume_name": names.get(each.volume_id, "")} for each in backups]
 
 
 def _backup_name(row: Row) -> object:

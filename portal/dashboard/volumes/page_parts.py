@@ -48,10 +48,10 @@ def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str 
     }
 
 
-def _drawn(the_list: RecordList[Any], context: RequestContext, found: Sequence[Any]) -> SafeString:
+def _drawn(the_list: RecordList[Any], context: RequestContext, rows: Sequence[Any]) -> SafeString:
     """Render rows of a list without the column of their volume."""
     columns = [each for each in ListQuery().shown(the_list, context) if each.key != "volume"]
-    pairs = zip(found, the_list.rows(context, found), strict=True)
+    pairs = zip(rows, the_list.rows(context, rows), strict=True)
     return draw.rows(the_list, columns, pairs, selectable=False)
 
 

@@ -79,7 +79,7 @@ class VolumeCreate(SheetPage):
             types=selectors.visible_types(self.context).order_by("name"),
             default_type=selectors.default_type(self.context.project_id or NOBODY),
             zones=known_zones(),
-            initial=self._wanted(),
+            initial=self._initial(),
         )
 
     def save(self, form: Form) -> HttpResponse:
@@ -128,7 +128,7 @@ class VolumeCreate(SheetPage):
             else [],
         }
 
-    def _wanted(self) -> dict[str, Any]:
+    def _initial(self) -> dict[str, Any]:
         """Return the initial values in the address: ``?image=ID``, ``?snapshot=ID`` and so on."""
         kind = next((kind for kind in FIELD_OF if self.request.GET.get(kind)), "")
         if not kind:

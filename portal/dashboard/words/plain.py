@@ -69,12 +69,12 @@ def plain(text: str, labels: Mapping[str, str] | None = None, *, within: bool = 
 
 
 def _reworded(text: str, known: Mapping[str, str]) -> str:
-    text = _RECORD.sub(lambda found: f"the {found[1].lower()}", text)
+    text = _RECORD.sub(lambda match: f"the {match[1].lower()}", text)
     for name, label in known.items():
         if "_" in name or any(each.isupper() for each in name):
             text = re.sub(f"{_BEFORE}{re.escape(name)}{_AFTER}", _within(label).replace("\\", r"\\"), text)
-    text = _SERVER.sub(lambda found: f"{'I' if found[0][0] == 'S' else 'i'}nstance{found[1]}", text)
-    return _FIELD.sub(lambda found: found[0].replace("_", " "), text)
+    text = _SERVER.sub(lambda match: f"{'I' if match[0][0] == 'S' else 'i'}nstance{match[1]}", text)
+    return _FIELD.sub(lambda match: match[0].replace("_", " "), text)
 
 
 def _within(label: str) -> str:

@@ -39,8 +39,8 @@ def tag(tone: str, word: object, title: str = "") -> SafeString:
 
 def status(row: Any) -> SafeString:
     """Render the status of a record in the words of the dashboard, with its error as title."""
-    found = statuses.status_of(row)
-    return tag(found.tone, found.word, getattr(row, "error", ""))
+    shown = statuses.status_of(row)
+    return tag(shown.tone, shown.word, getattr(row, "error", ""))
 
 
 def pairs(values: Mapping[str, object]) -> str:
@@ -74,9 +74,10 @@ def column(
 ) -> Callable[[Any, Any], object]:
     """Declare a column of a list, or a field of a page.
 
-    ``value`` is a path of attributes of the record, such as ``router.name``, or a function of it. With ``read`` it is a
-    function of the record and its value from there, by default that value. ``link``: records in the value, or in the
-    list that it is, are shown as links to their pages. ``ordering`` is a field, or an annotation of the page's rows.
+    ``value`` is a path of attributes of the record, such as ``router.name``, or a function of the record. ``read``
+    returns values for all rows of the page; ``value`` is then a function of a record and its value of ``read``, and by
+    default the column shows the value of ``read``. ``link``: a value that is a record, or a list of records, is shown
+    as links to their pages. ``ordering`` is a field, or an annotation of the page's rows.
     """
     get: Callable[..., Any] = attrgetter(value) if isinstance(value, str) else value or (lambda _, found: found)
 
@@ -126,8 +127,8 @@ def by_id(find: Callable[[set[Any]], Mapping[Any, Any]], key: str, missing: str 
 
     def read(rows: Sequence[Any]) -> dict[Any, Any]:
         ids = {row.pk: get(row) for row in rows}
-        found = find({each for each in ids.values() if each is not None})
-        return {row: None if each is None else found.get(each, missing.format(each)) for row, each in ids.items()}
+        records = find({each for each in ids.values() if each is not None})
+        return {row: None if each is None else records.get(each, missing.format(each)) for row, each in ids.items()}
 
     return read
 

@@ -120,12 +120,12 @@ def _columns(line: int, header: list[str], problems: Problems) -> list[str]:
     columns = []
     for cell in header:
         name = cell.strip().lower()
-        found = COLUMNS.get(name) or (name if name in _QUOTAS else "")
-        if not found:
+        column = COLUMNS.get(name) or (name if name in _QUOTAS else "")
+        if not column:
             problems.add(line, f"{name!r} is not a column. Columns are {', '.join(COLUMNS)}, {QUOTA}cores and so on.")
-        elif found in columns:
+        elif column in columns:
             problems.add(line, f"The column {name!r} appears twice.")
-        columns.append(found)
+        columns.append(column)
     if not problems and "user" not in columns:
         problems.add(line, "The first line must name the columns, and one of them must be user.")
     return columns

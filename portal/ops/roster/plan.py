@@ -121,11 +121,11 @@ class Plan:
     def _find_domains(self, rows: Sequence[Row]) -> dict[str, Domain]:
         """Return the domains by their name or id in the rows."""
         every = dashboard_lists.all_domains()
-        found = {domain.name: domain for domain in every} | {domain.id: domain for domain in every}
+        result = {domain.name: domain for domain in every} | {domain.id: domain for domain in every}
         for row in rows:
-            if (row.domain or DOMAIN) not in found:
+            if (row.domain or DOMAIN) not in result:
                 self._problems.add(row.line, f"There is no domain {row.domain or DOMAIN}.")
-        return found
+        return result
 
     def _find(self, model: type[lookups.Named], rows: Iterable[tuple[Row, str]]) -> dict[Key, lookups.Named]:
         names: dict[str, set[str]] = {}

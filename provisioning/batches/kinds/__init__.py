@@ -19,6 +19,6 @@ KINDS = {
 
 def action_named(kind: str, name: str) -> tuple[Kind, BatchAction] | None:
     """Return the declarations of a kind and its action; None if there is no such action."""
-    found = KINDS.get(kind)
-    action = found.action(name) if found else None
-    return (found, action) if found and action else None
+    row = KINDS.get(kind)
+    action = row.action(name) if row else None
+    return (row, action) if row and action else None

@@ -38,8 +38,8 @@ class Task:
 
     @property
     def id(self) -> uuid.UUID:
-        found: uuid.UUID = self.record.pk
-        return found
+        result: uuid.UUID = self.record.pk
+        return result
 
 
 @dataclass(frozen=True, slots=True)

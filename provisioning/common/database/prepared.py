@@ -57,8 +57,8 @@ class Prepared(Generic[Row]):
         statement = self._known(connection)
         with connection.cursor() as cursor:
             cursor.execute(statement.sql, statement.bound(values, connection))
-            found = cursor.fetchall()
-        rows: list[Row] = statement.shape.rows(found, connection) if found else []
+            fetched = cursor.fetchall()
+        rows: list[Row] = statement.shape.rows(fetched, connection) if fetched else []
         row_shapes.prefetch(rows, statement.prefetched)
         return rows
 
@@ -223,10 +223,10 @@ class PreparedInsert:
         ]
         with connection.cursor() as cursor:
             cursor.execute(statement.sql, values)
-            found = cursor.fetchall() if self._returning else []
+            fetched = cursor.fetchall() if self._returning else []
         for row in fresh:
             row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
-        rows: list[tuple[Any, ...]] = statement.shape.rows(found, connection) if found else []
+        rows: list[tuple[Any, ...]] = statement.shape.rows(fetched, connection) if fetched else []
         return rows
 
     def _columns(self) -> list[Field[Any, Any]]:

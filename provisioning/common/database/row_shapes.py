@@ -63,8 +63,8 @@ def _relate(rows: Iterable[Any], queryset: Any) -> None:
 
 def prefetched_by(queryset: Any) -> tuple[Any, ...]:
     """Return the lookups that a query prefetches."""
-    found: tuple[Any, ...] = queryset._prefetch_related_lookups
-    return found
+    result: tuple[Any, ...] = queryset._prefetch_related_lookups
+    return result
 
 
 def prefetch(records: list[Any], lookups: tuple[Any, ...]) -> None:
@@ -97,8 +97,8 @@ class Shape:
     def __init__(self, columns: Sequence[Any], read: Callable[[Iterable[Row]], list[Any]]) -> None:
         self._columns, self._read = columns, read
 
-    def rows(self, found: Iterable[Sequence[Any]], connection: Any) -> list[Any]:
-        rows = [list(row[: len(self._columns)]) for row in found]  # followed by terms of ORDER BY
+    def rows(self, fetched: Iterable[Sequence[Any]], connection: Any) -> list[Any]:
+        rows = [list(row[: len(self._columns)]) for row in fetched]  # followed by terms of ORDER BY
         for position, convert, expression, keeps_none in self._converters(connection):
             for row in rows:
                 value = row[position]
@@ -114,8 +114,8 @@ class Shape:
                 for position, column in enumerate(self._columns)
                 for convert in _converters_of(column, connection)
             ]
-        found: list[Converter] = known[self]
-        return found
+        result: list[Converter] = known[self]
+        return result
 
 
 def _converters_of(column: Any, connection: Any) -> Sequence[Callable[[Any, Any, Any], Any]]:

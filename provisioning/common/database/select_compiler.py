@@ -50,8 +50,8 @@ class QuickSelect:
         """Return position → converters and expression; uses Django's method unless all are plain columns."""
         columns = list(expressions)
         if not all(type(each) is Col and each.target is each.output_field for each in columns):
-            found: dict[int, Any] = super().get_converters(columns)  # type: ignore[misc] # Django's
-            return found
+            result: dict[int, Any] = super().get_converters(columns)  # type: ignore[misc] # Django's
+            return result
         known = getattr(self.connection, _CONVERTERS, None)
         if known is None:
             known = {}

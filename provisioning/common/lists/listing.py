@@ -87,12 +87,12 @@ class Listing(Generic[Row]):
         """
         keys = self._keys(part, rows.model)
         made = {key.key: self.made[key.key] for key in keys if key.key in self.made}
-        found = self.narrowed(rows, part.filters).annotate(**made)
+        records = self.narrowed(rows, part.filters).annotate(**made)
         place = None
         if part.marker is not None:
             place = self._place((rows if among is None else among).annotate(**made), part.marker, keys)
-        found = after(found, keys, place)
-        return found if part.limit is None else found[: part.limit]
+        records = after(records, keys, place)
+        return records if part.limit is None else records[: part.limit]
 
     def _keys(self, part: Part, model: type[Model]) -> list[Sort]:
         """Return the columns to sort by without duplicates, up to the first unique one."""
@@ -115,10 +115,10 @@ class Listing(Generic[Row]):
         uuids = rows.model._meta.get_field(self._marker_of(rows.model)).get_internal_type() == "UUIDField"
         value = read_id(marker) if uuids else marker
         places = rows.prefetch_related(None).filter(**{self.marker: value}) if value else rows.none()
-        found = places.values(*(key.key for key in keys)).first()
-        if found is None:
+        result = places.values(*(key.key for key in keys)).first()
+        if result is None:
             raise self.unknown_marker(self.no_marker.format(marker=str(marker)[:64]))
-        return found
+        return result
 
     def _marker_of(self, model: type[Model]) -> str:
         return model._meta.pk.name if self.marker == "pk" else self.marker
@@ -128,9 +128,9 @@ def after(rows: QuerySet[Row], keys: Sequence[Sort], place: Mapping[str, Any] | 
     """Return the rows after a marker row, sorted by the keys, of which the last is unique; nulls are last in ascending
     and first in descending order. ``place``: the marker row's values of the keys; None: return all rows.
     """
-    found = rows if place is None else rows.filter(_behind(place, keys, rows.model))
+    records = rows if place is None else rows.filter(_behind(place, keys, rows.model))
     ways = ((key.key, key.descending) for key in keys)
-    return found.order_by(*(ordering(key, rows.model, descending=way, empty_last=not way) for key, way in ways))
+    return records.order_by(*(ordering(key, rows.model, descending=way, empty_last=not way) for key, way in ways))
 
 
 def _may_be_empty(key: str, model: type[Model]) -> bool:
@@ -144,8 +144,8 @@ def ordering(key: str | Combinable, model: type[Model], *, descending: bool, emp
         return f"-{key}" if descending else key
     nulls: Any = {"nulls_last" if empty_last else "nulls_first": True}
     expression: Any = F(key) if isinstance(key, str) else key
-    found: OrderBy = expression.desc(**nulls) if descending else expression.asc(**nulls)
-    return found
+    order_by: OrderBy = expression.desc(**nulls) if descending else expression.asc(**nulls)
+    return order_by
 
 
 def _behind(place: Mapping[str, Any], keys: Sequence[Sort], model: type[Model]) -> Q:
@@ -154,7 +154,7 @@ def _behind(place: Mapping[str, Any], keys: Sequence[Sort], model: type[Model]) 
 
     ``place`` has the values of the marker's row.
     """
-    equal, found = Q(), NOTHING
+    equal, result = Q(), NOTHING
     for key in keys:
         value, empty = place[key.key], Q(**{f"{key.key}__isnull": True})
         if value is None:
@@ -163,13 +163,13 @@ def _behind(place: Mapping[str, Any], keys: Sequence[Sort], model: type[Model]) 
             additional = Q(**{f"{key.key}__{'lt' if key.descending else 'gt'}": value})
             if not key.descending and _may_be_empty(key.key, model):
                 additional |= empty
-        found |= equal & additional
+        result |= equal & additional
         equal &= empty if value is None else Q(**{key.key: value})
     first = keys[0]
     if len(keys) == 1 or _may_be_empty(first.key, model):
-        return found
+        return result
     # Redundant, but lets the database begin at the marker in an index.
-    return Q(**{f"{first.key}__{'lte' if first.descending else 'gte'}": place[first.key]}) & found
+    return Q(**{f"{first.key}__{'lte' if first.descending else 'gte'}": place[first.key]}) & result
 
 
 def _attribute(item: Any, lookup: str) -> Any:

@@ -20,7 +20,7 @@ from provisioning.common.database.select_compiler import QuickOperations
 
 USES_BEFORE_PREPARED = 1
 """Uses of a statement on a connection before it is prepared."""
-KEPT = 200
+MOST_PREPARED = 200
 """Prepared statements of a connection; the least recently used one is replaced."""
 
 
@@ -70,7 +70,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return params
 
     def _configure_connection(self, connection: Any) -> bool:
-        connection.prepared_max = KEPT
+        connection.prepared_max = MOST_PREPARED
         return bool(super()._configure_connection(connection))  # type: ignore[misc]  # missing in the stubs
 
     def make_cursor(self, cursor: Any) -> _Cursor:

@@ -64,8 +64,8 @@ class Demand:
     values: tuple[re.Pattern[str], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        found = tuple(re.compile(each) for each in self.accepted if each not in _WORDS)
-        object.__setattr__(self, "values", found)
+        patterns = tuple(re.compile(each) for each in self.accepted if each not in _WORDS)
+        object.__setattr__(self, "values", patterns)
 
     def accepts(self, value: str) -> bool:
         """Whether launches with this value are accepted."""
@@ -80,10 +80,10 @@ class Demand:
         """The accepted values in the form of pages; empty if all are accepted."""
         if self.hardware is not None:
             return self.hardware.legal if self.hardware.kind != "text" else ""
-        found = [_READABLE.get(each, each) for each in self.accepted if each not in _WORDS]
+        readable = [_READABLE.get(each, each) for each in self.accepted if each not in _WORDS]
         if OFF in self.accepted:
-            found.append("true or false" if ON in self.accepted else "false")
-        return ", ".join(found)
+            readable.append("true or false" if ON in self.accepted else "false")
+        return ", ".join(readable)
 
     def shown(self, source: Source) -> list[str]:
         """Return the property's names in images or in flavors as pages show them; empty if the source cannot have the

@@ -11,7 +11,7 @@ import re2
 
 MOST_MEMORY = 4 << 20
 """Bytes of a pattern's automata; RE2 discards and rebuilds them when they exceed it."""
-KEPT = 1024
+CACHE_SIZE = 1024
 """Number of compiled patterns in the cache."""
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _AS_IN_POSTGRESQL = {"w": r"[\p{L}\p{N}_]", "W": r"[^\p{L}\p{N}_]"}
@@ -34,7 +34,7 @@ def as_in_postgresql(pattern: str) -> "re2._Regexp[str]":
     return compiled(_ESCAPED.sub(lambda escaped: _AS_IN_POSTGRESQL.get(escaped[1], escaped[0]), pattern))
 
 
-@functools.lru_cache(KEPT)
+@functools.lru_cache(CACHE_SIZE)
 def compiled(pattern: str) -> "re2._Regexp[str]":
     """Compile a pattern; a dot matches every character.
 

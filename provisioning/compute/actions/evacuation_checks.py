@@ -26,9 +26,9 @@ def may_be_evacuated(instance: Instance) -> bool:
 
 def obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
     """Return server → why it cannot be evacuated even to a host with enough resources, with a few queries for all."""
-    found = {server.id: reason for server in servers if (reason := _state_prevents(server))}
-    rest = [server for server in servers if server.id not in found]
-    return found | {key: error.message for key, error in missing_parts(rest).items()}
+    reasons = {server.id: reason for server in servers if (reason := _state_prevents(server))}
+    rest = [server for server in servers if server.id not in reasons]
+    return reasons | {key: error.message for key, error in missing_parts(rest).items()}
 
 
 def _state_prevents(server: Instance) -> str:

@@ -128,11 +128,11 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         state.lock([instance.id])
         self._check_second(instance)
         move = live.move_request(instance, request.host)
-        found = rank_targets(move)
-        if not found.decision.ranked:
-            raise InvalidInputError(NO_VALID_HOST + why_none(found, move), field="host")
+        attempt = rank_targets(move)
+        if not attempt.decision.ranked:
+            raise InvalidInputError(NO_VALID_HOST + why_none(attempt, move), field="host")
         volumes.lock(instance.id)
-        migration = claim_target(context, move, found, LIVE_MIGRATION, status="preparing", action=self.record)
+        migration = claim_target(context, move, attempt, LIVE_MIGRATION, status="preparing", action=self.record)
         if migration is None:
             raise ConflictError(TAKEN)
         target = Host.objects.get(name=migration.dest_compute)

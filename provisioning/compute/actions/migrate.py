@@ -75,10 +75,10 @@ class Migrate(ServerAction[str]):
             prepared = Prepared({"old_flavor": size, "previous_vm_state": instance.vm_state})
             moved = Resize().enter(context, instance, prepared)
             write_begin(context, moved, self.record, started)
-            found = begin_move(context, moved, move_request(moved, host=request or ""), MIGRATION)
-            if not isinstance(found, Instance):
-                raise InvalidInputError(NO_VALID_HOST + found, field="host" if request else None)
-            return found
+            row = begin_move(context, moved, move_request(moved, host=request or ""), MIGRATION)
+            if not isinstance(row, Instance):
+                raise InvalidInputError(NO_VALID_HOST + row, field="host" if request else None)
+            return row
 
 
 def migrate(context: RequestContext, instance_id: uuid.UUID | str, host_name: str | None = None) -> Instance:

@@ -102,8 +102,8 @@ def commanded_tasks() -> list[TaskState]:
 
 def ways() -> dict[str, tuple[ServerAction[Any], DrainWay]]:
     """Return name → action and way, for the actions that free a server's host, the least disruptive one first."""
-    found = [(each, each.way) for each in actions.values() if each.way is not None]
-    return {way.name: (each, way) for each, way in sorted(found, key=lambda pair: pair[1].position)}
+    pairs = [(each, each.way) for each in actions.values() if each.way is not None]
+    return {way.name: (each, way) for each, way in sorted(pairs, key=lambda pair: pair[1].position)}
 
 
 def with_buttons() -> list[ServerAction[Any]]:

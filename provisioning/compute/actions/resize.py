@@ -29,7 +29,7 @@ from provisioning.common.errors import InvalidInputError, NovellaError, Unavaila
 from provisioning.compute.actions.base import BROKE, FAILED, HOST_AWAY, B, Ending, HostAction, Prepared, R, Stage
 from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.power import Start
-from provisioning.compute.actions.resize_checks import wanted_size
+from provisioning.compute.actions.resize_checks import requested_size
 from provisioning.compute.actions.resize_room import claim_on_host, discard_earlier, is_elsewhere, refuse, undo_resize
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.flavors.sizes import quota_held
@@ -178,7 +178,7 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
         if not self.offered(instance):
             raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
         state.lock([instance.id])
-        flavor = wanted_size(context, instance, request.flavor_id)
+        flavor = requested_size(context, instance, request.flavor_id)
         host = instance.host
         if host is None or not is_alive(host, started):
             raise UnavailableError(HOST_AWAY)

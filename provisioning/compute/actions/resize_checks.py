@@ -23,7 +23,7 @@ NOTHING = Room(0, 0, 0)
 NOT_RESIZED = "Server disk was unable to be resized because: {reason}"
 
 
-def wanted_size(context: RequestContext, instance: Instance, ref: str) -> dict[str, Any]:
+def requested_size(context: RequestContext, instance: Instance, ref: str) -> dict[str, Any]:
     """Return the copy of the flavor that the server will have.
 
     Raises InvalidInputError for a flavor that the caller cannot use, that the server already has, that is too small for
@@ -34,7 +34,7 @@ def wanted_size(context: RequestContext, instance: Instance, ref: str) -> dict[s
 
 
 def size_of(instance: Instance, flavor: Flavor, image: Image | None, *, local_root: bool) -> dict[str, Any]:
-    """Return the copy of a flavor for ``wanted_size``; ``image`` is the one of the server, if it still exists."""
+    """Return the copy of a flavor for ``requested_size``; ``image`` is the one of the server, if it still exists."""
     if local_root and instance.flavor["root_gb"] and not flavor.root_gb:
         raise _disk("Resize to zero disk flavor is not allowed.")
     if flavor.flavorid == instance.flavor["flavorid"]:

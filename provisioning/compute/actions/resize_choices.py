@@ -85,13 +85,13 @@ def _over_quota(context: RequestContext, instance: Instance, copies: Mapping[str
     """Return flavor id → which quota is too small for the difference to the current flavor."""
     if context.project_id != instance.project_id:
         return {}
-    limits, found = selectors.limits_for(context), {}
+    limits, result = selectors.limits_for(context), {}
     has = quota_held(instance.flavor)
     for key, flavor in copies.items():
         more = {name: amount - has[name] for name, amount in quota_held(instance.flavor, flavor).items()}
         for resource, words in WORDS.items():
             left = limits.left(resource)
             if left is not None and more[resource] > left:
-                found[key] = f"Over quota: {left} {words} left, {more[resource]} more needed."
+                result[key] = f"Over quota: {left} {words} left, {more[resource]} more needed."
                 break
-    return found
+    return result

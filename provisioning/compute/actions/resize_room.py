@@ -36,12 +36,12 @@ def discard_earlier(instance: Instance, host: Host) -> None:
 def claim_on_host(instance: Instance, host: Host) -> str:
     """Raise the server's allocation on its host. Returns the reason of a refusal, empty on success."""
     flavor = instance.old_flavor or instance.flavor
-    found = rank_here(instance, host, flavor)
-    why = explain(found.decision)
-    suits = not why or found.decision.filters[-1].asked is not None  # the claim checks the resources itself
+    attempt = rank_here(instance, host, flavor)
+    why = explain(attempt.decision)
+    suits = not why or attempt.decision.filters[-1].asked is not None  # the claim checks the resources itself
     room = larger_room(instance.flavor, flavor)
     claimed = suits and raise_room(instance.id, room)
-    record_decision(instance, "resize", found, found.hosts[0] if claimed else None, flavor=flavor)
+    record_decision(instance, "resize", attempt, attempt.hosts[0] if claimed else None, flavor=flavor)
     if claimed:
         return ""
     if not suits:

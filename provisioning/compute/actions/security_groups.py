@@ -32,8 +32,7 @@ def add_security_group(context: RequestContext, instance_id: uuid.UUID | str, re
 
 @when_broken_off
 def remove_security_group(context: RequestContext, instance_id: uuid.UUID | str, requested: str) -> None:
-    """Remove all interfaces of a server from a group, and notify its host. Raises the errors of ``add_security_group``.
-    """
+    """Remove all interfaces of a server from a group. Raises the errors of ``add_security_group``."""
     with transaction.atomic():
         instance = locked_instance(context, instance_id)
         group = _group(context, instance, requested)

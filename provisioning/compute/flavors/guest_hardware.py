@@ -56,14 +56,14 @@ def check_demands(properties: Texts, flavor: Flavor | Texts) -> None:
 def host_needs(properties: Texts, flavor: Texts) -> tuple[HostNeed, ...]:
     """Return the requirements on a host other than resources. Demands that a launch rejects are ignored."""
     both = _Both(properties, flavor)
-    found = [
+    needs = [
         need
         for each in (*both.demands[IMAGE], *both.demands[FLAVOR])
         if each.demand.needs_host(each.value) and (need := _need(each, flavor)) is not None
     ]
     if not isinstance(both.hardware, HardwareError):
-        found += _of_hardware(both.hardware, properties, both.specs)
-    return tuple(dict.fromkeys(found))
+        needs += _of_hardware(both.hardware, properties, both.specs)
+    return tuple(dict.fromkeys(needs))
 
 
 def _of_flavor(flavor: Flavor | Texts) -> tuple[Texts, int]:

@@ -63,7 +63,7 @@ def store(host_id: uuid.UUID, instance_id: uuid.UUID, digest: str, packed: bytes
     with transaction.atomic():
         state.lock([instance_id])
         instance = Instance.objects.filter(id=instance_id, host_id=host_id).first()
-        if instance is None or not _asked_for(instance):
+        if instance is None or not _is_requested(instance):
             raise NotFoundError(NOT_HERE)
         arrived = hashlib.sha256(packed).hexdigest()
         if arrived != digest:
@@ -93,7 +93,7 @@ def packed_state(host_id: uuid.UUID, instance_id: uuid.UUID, digest: str) -> byt
         raise GoneError(f"The firmware state of server {instance_id} cannot be decrypted in this cloud.") from error
 
 
-def _asked_for(instance: Instance) -> bool:
+def _is_requested(instance: Instance) -> bool:
     kinds = SnapshotRequest, SendGuestRequest
     return any(isinstance(body, kinds) and body.firmware_state for body in _commanded(instance, *kinds))
 

@@ -49,7 +49,7 @@ def deliver(context: RequestContext, events: Sequence[ExternalEvent]) -> list[De
 
     ``power-update`` starts a stopped server or stops an active one; in other states, and during tasks, it is ignored.
     """
-    ids = {found for event in events if (found := read_id(event.server_id)) is not None}
+    ids = {parsed for event in events if (parsed := read_id(event.server_id)) is not None}
     servers = Instance.objects.filter(id__in=ids).exclude(vm_state=VmState.DELETED).in_bulk()
     answers, entries = [], list[Entry]()
     for event in events:

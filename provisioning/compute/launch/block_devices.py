@@ -65,23 +65,23 @@ def check_disks(context: RequestContext, request: LaunchRequest, flavor: Flavor)
         image = None if _boots(named) else image
     _check_sequence(disks, local_root=image is not None)
     _check_local(disks, flavor)
-    found = [_Disk(context, position, requested) for position, requested in enumerate(disks)]
-    if not request.shares_volumes and any(each.volume is not None and each.volume.multiattach for each in found):
+    checked = [_Disk(context, position, requested) for position, requested in enumerate(disks)]
+    if not request.shares_volumes and any(each.volume is not None and each.volume.multiattach for each in checked):
         raise InvalidInputError(OLD_MULTIATTACH, field=FIELD)
-    devices = tuple(each.device for each in found)
+    devices = tuple(each.device for each in checked)
     if image is not None:
         if not may_be_without_disk(context, flavor):
             raise ForbiddenError(ZERO_DISK, field="flavorRef")
         check_fit(flavor, image)
         properties, size = boot_properties(image), size_of(image)
     else:
-        root = next(each for each in found if each.device.is_root)
+        root = next(each for each in checked if each.device.is_root)
         properties, size = root.check_root(flavor, named_image), 0
     copy = flavor_copy(flavor, size, local_root=image is not None)
     hardware = device_names.hardware_of(properties, copy)
     taken = device_names.of_flavor(copy, devices, hardware, local_root=image is not None)
     device_names.choose(devices, taken, hardware)
-    zones = frozenset(zone for each in found if (zone := each.zone))
+    zones = frozenset(zone for each in checked if (zone := each.zone))
     return CheckedDisks(image, properties, devices, check_mounts(disks), zones)
 
 

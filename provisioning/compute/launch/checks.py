@@ -142,8 +142,8 @@ def check_networks(context: RequestContext, request: LaunchRequest, count: int) 
         }
         for interface in request.networks
     ]
-    found = network.requested_networks_for(context, requested, count=count)
+    networks = network.requested_networks_for(context, requested, count=count)
     return [
         entry | ({"tag": interface.tag} if interface.tag else {})
-        for entry, interface in zip(found, request.networks, strict=True)
+        for entry, interface in zip(networks, request.networks, strict=True)
     ]

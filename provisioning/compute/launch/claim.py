@@ -44,17 +44,17 @@ def find_place(build: Build) -> HostState | None:
     )
     for left in reversed(range(ROUNDS + 1)):
         request = _request_of(build)
-        found = rank_for_build(request)
-        if not left or not found.decision.ranked:
+        attempt = rank_for_build(request)
+        if not left or not attempt.decision.ranked:
             break
         with transaction.atomic():
-            chosen = _claim_one(build, found)
+            chosen = _claim_one(build, attempt)
             if chosen is not None:
                 return chosen
             transaction.set_rollback(True)
         if not waiting.exists():
             return None
-    fail_without_host(build, found)
+    fail_without_host(build, attempt)
     return None
 
 
@@ -66,7 +66,7 @@ def _request_of(build: Build) -> RequestSpec:
     return spec if build.source is None else replace(spec, ignored_hosts=spec.ignored_hosts | {build.source.name})
 
 
-def _claim_one(build: Build, found: SchedulingAttempt) -> HostState | None:
+def _claim_one(build: Build, attempt: SchedulingAttempt) -> HostState | None:
     """Claim the first possible host and change the state, inside the caller's transaction.
 
     Returns None if that is impossible; the caller must then roll back.
@@ -74,8 +74,8 @@ def _claim_one(build: Build, found: SchedulingAttempt) -> HostState | None:
     instance = build.instance
     state.lock([instance.id])
     started = timezone.now()
-    ranked = [one.host for one in found.decision.ranked]
-    room = Room(found.spec.vcpus, found.spec.memory_mb, found.spec.disk_gb)
+    ranked = [one.host for one in attempt.decision.ranked]
+    room = Room(attempt.spec.vcpus, attempt.spec.memory_mb, attempt.spec.disk_gb)
     taken, tried = claim_first(room, (host.id for host in ranked), instance)
     if taken is None:
         return None
@@ -94,12 +94,12 @@ def _claim_one(build: Build, found: SchedulingAttempt) -> HostState | None:
         send_destroy(instance.id, build.source.id, instance.attempt)  # for the failed host, once it is up again
     if build.kind is EVACUATE:
         set_destination(instance.id, Host.objects.get(id=taken))
-    record_decision(instance, build.action.action, found, chosen)
-    seen = {"hosts": str(len(found.hosts)), "suitable": str(found.decision.suitable)}
+    record_decision(instance, build.action.action, attempt, chosen)
+    seen = {"hosts": str(len(attempt.hosts)), "suitable": str(attempt.decision.suitable)}
     instance_actions.record(
         build.action,
         instance.attempt,
-        Step("schedule", found.started, found.ended, detail=seen),
+        Step("schedule", attempt.started, attempt.ended, detail=seen),
         Step("claim", started, host=chosen.name, detail={"tried": str(tried)}),
     )
     return chosen

@@ -56,12 +56,16 @@ def rank_hosts(spec: RequestSpec, without: Collection[str] = ()) -> SchedulingAt
 
 def rank_for_build(spec: RequestSpec) -> SchedulingAttempt:
     """Rank the hosts for a build; hosts on which it has failed are ranked only if no other host remains."""
-    found = rank_hosts(spec)
-    if found.decision.ranked or not spec.excluded_hosts:
-        return found
+    scheduling_attempt = rank_hosts(spec)
+    if scheduling_attempt.decision.ranked or not spec.excluded_hosts:
+        return scheduling_attempt
     again = replace(spec, excluded_hosts=frozenset())
-    decision = decide(found.hosts, again, options_now())
-    return replace(found, spec=again, decision=decision, failed_before=True) if decision.ranked else found
+    decision = decide(scheduling_attempt.hosts, again, options_now())
+    return (
+        replace(scheduling_attempt, spec=again, decision=decision, failed_before=True)
+        if decision.ranked
+        else scheduling_attempt
+    )
 
 
 def rank_one_host(
@@ -80,8 +84,7 @@ def rank_one_host(
 def rank_on_host(
     host_id: uuid.UUID, requests: Sequence[tuple[RequestSpec, Callable[[HostState], HostState]]]
 ) -> list[Decision]:
-    """Rank one host for several requests with the same image, as ``rank_one_host`` does for one. Reads the host once.
-    """
+    """Rank one host for several requests with one image, as ``rank_one_host`` does for one. Reads the host once."""
     options = options_now()
     facts = frozenset().union(*(facts_needed(spec, options) for spec, _ in requests)) - {"io_ops"}
     hosts = host_states(facts, image_id=requests[0][0].image_id, only=host_id) if requests else []
@@ -99,7 +102,7 @@ def _rank(spec: RequestSpec, options: Options, read_hosts: Callable[[], Sequence
 def record_decision(
     instance: Instance,
     action: str,
-    found: SchedulingAttempt,
+    attempt: SchedulingAttempt,
     chosen: HostState | None,
     *,
     flavor: Mapping[str, Any] | None = None,
@@ -113,13 +116,13 @@ def record_decision(
         action=action,
         attempt=instance.attempt,
         host_name=chosen.name if chosen else "",
-        driver=found.decision.driver,
-        filters=[_rounded(asdict(result)) for result in found.decision.filters],
-        weights=[_weight(ranked) for ranked in found.decision.ranked[:SHOWN]],
-        asked=_requested(instance, found, flavor),
-        losses={name: list(hosts) for name, hosts in found.decision.losses.items()},
-        seconds=found.read_seconds + found.decide_seconds,
-        read_seconds=found.read_seconds,
+        driver=attempt.decision.driver,
+        filters=[_rounded(asdict(result)) for result in attempt.decision.filters],
+        weights=[_weight(ranked) for ranked in attempt.decision.ranked[:SHOWN]],
+        asked=_requested(instance, attempt, flavor),
+        losses={name: list(hosts) for name, hosts in attempt.decision.losses.items()},
+        seconds=attempt.read_seconds + attempt.decide_seconds,
+        read_seconds=attempt.read_seconds,
     )
     _RECORD([row])
 
@@ -133,9 +136,9 @@ def _weight(ranked: Ranked) -> dict[str, Any]:
     return {"host": ranked.host.name, "weight": round(ranked.weight, 4), "parts": parts}
 
 
-def _requested(instance: Instance, found: SchedulingAttempt, flavor: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def _requested(instance: Instance, attempt: SchedulingAttempt, flavor: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return the requested properties for the owner, without host names and empty values."""
-    spec = found.spec
+    spec = attempt.spec
     request = {
         "flavor": (instance.flavor if flavor is None else flavor).get("name", ""),
         "availability_zone": spec.availability_zone,
@@ -145,8 +148,8 @@ def _requested(instance: Instance, found: SchedulingAttempt, flavor: Mapping[str
         "needs": [need.asked for need in spec.host_needs],
         "group_policy": spec.group.policy if spec.group else "",
         "hints": sorted(instance.scheduler_hints),
-        "tried_before": len(instance.excluded_hosts if found.failed_before else spec.excluded_hosts),
-        "failed_before": found.failed_before,
+        "tried_before": len(instance.excluded_hosts if attempt.failed_before else spec.excluded_hosts),
+        "failed_before": attempt.failed_before,
     }
     room = {"vcpus": spec.vcpus, "memory_mb": spec.memory_mb, "disk_gb": spec.disk_gb}
     return room | {name: value for name, value in request.items() if value}

@@ -105,7 +105,7 @@ def _host(name: str, node: str) -> str:
     if not name and not node:
         return ""
     filters = {key: value for key, value in (("name", name), ("hypervisor_hostname", node)) if value}
-    found = Host.objects.filter(**filters).order_by("name").values_list("name", flat=True).first()
-    if found is None:
+    host = Host.objects.filter(**filters).order_by("name").values_list("name", flat=True).first()
+    if host is None:
         raise InvalidInputError(f"Compute host {':'.join(filters.values())} could not be found.", field="host")
-    return found
+    return host

@@ -212,13 +212,13 @@ def _allowed(limits: Limits, flavor: Mapping[str, Any]) -> int | None:
 # ----- sentences -----------------------------------------------------------------------------------------------------
 
 
-def _sentence(found: Count, requested: int) -> str:
-    if found.fits == found.most:
-        return f"At least {found.most} of these would fit now."
-    if found.fits >= requested:
-        return f"{found.fits} of these would fit now."
-    begin = f"{found.fits} of {requested} would fit now." if found.fits else "None of these would fit now."
-    return f"{begin} {explain(found.decision)}"
+def _sentence(count: Count, requested: int) -> str:
+    if count.fits == count.most:
+        return f"At least {count.most} of these would fit now."
+    if count.fits >= requested:
+        return f"{count.fits} of these would fit now."
+    begin = f"{count.fits} of {requested} would fit now." if count.fits else "None of these would fit now."
+    return f"{begin} {explain(count.decision)}"
 
 
 def _times(many: int) -> str:

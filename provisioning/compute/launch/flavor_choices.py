@@ -102,15 +102,15 @@ def _specs(
     return [replace(spec_of(server), group=group) for server in servers]
 
 
-def _full(found: Count, count: int) -> str:
+def _full(number: Count, count: int) -> str:
     """Return a short reason why fewer than ``count`` servers would fit; empty when all would."""
-    if found.fits >= min(count, MOST_SHOWN):
+    if number.fits >= min(count, MOST_SHOWN):
         return ""
-    if found.fits:
-        return f"Only {found.fits} of {count} would fit now."
-    last = found.decision.filters[-1] if found.decision.hosts else None
+    if number.fits:
+        return f"Only {number.fits} of {count} would fit now."
+    last = number.decision.filters[-1] if number.decision.hosts else None
     if last is None or last.after:
-        return funnel(found.decision)
+        return funnel(number.decision)
     return f"No hosts {last.words}: {why(last)}."
 
 

@@ -52,8 +52,8 @@ def added_part(user_data: str, name: str) -> str:
         read = message_from_bytes(base64.b64decode(user_data, validate=True))
     except (binascii.Error, ValueError):
         return ""
-    found = [part for part in _parts(read) if part.get_filename() == name] if _is_ours(read) else []
-    return _payload(found[-1]).decode("utf-8", "replace") if found else ""
+    parts = [part for part in _parts(read) if part.get_filename() == name] if _is_ours(read) else []
+    return _payload(parts[-1]).decode("utf-8", "replace") if parts else ""
 
 
 def added_names(user_data: str) -> list[str]:
@@ -74,16 +74,16 @@ def _is_ours(message: Message) -> bool:
 
 
 def _parts(message: Message) -> list[Message]:
-    found = message.get_payload()
-    return [part for part in found if isinstance(part, Message)] if isinstance(found, list) else []
+    payload = message.get_payload()
+    return [part for part in payload if isinstance(part, Message)] if isinstance(payload, list) else []
 
 
 def _payload(part: Message) -> bytes:
     if part.is_multipart():
         del part["Content-Disposition"]
         return part.as_bytes()
-    found = part.get_payload(decode=True)
-    return found if isinstance(found, bytes) else b""
+    payload = part.get_payload(decode=True)
+    return payload if isinstance(payload, bytes) else b""
 
 
 def _archive(data: bytes) -> Message:

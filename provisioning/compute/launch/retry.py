@@ -108,18 +108,18 @@ def _leave_new_host(instance: Instance, holder: Host) -> None:
         spare_guest(instance, instance.host)
 
 
-def fail_without_host(build: Build, found: SchedulingAttempt) -> None:
+def fail_without_host(build: Build, attempt: SchedulingAttempt) -> None:
     """Set the instance to ERROR without a host. The fault has the filters' counts and a smaller flavor that fits."""
     instance = build.instance
-    sentences = [explain(found.decision) or ALL_TAKEN]
+    sentences = [explain(attempt.decision) or ALL_TAKEN]
     if build.kind is LAUNCH:
-        sentences.append(smaller_that_fits(instance, found.hosts, found.spec, found.decision))
+        sentences.append(smaller_that_fits(instance, attempt.hosts, attempt.spec, attempt.decision))
     message = NO_VALID_HOST + " ".join(filter(None, sentences))
     with transaction.atomic():
         if fail(instance, message, clean=True) is None:
             return
-        record_decision(instance, build.action.action, found, None)
-        step = Step("schedule", found.started, found.ended, failure=message)
+        record_decision(instance, build.action.action, attempt, None)
+        step = Step("schedule", attempt.started, attempt.ended, failure=message)
         instance_actions.record(build.action, instance.attempt, step)
 
 

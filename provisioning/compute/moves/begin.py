@@ -34,10 +34,10 @@ def begin_move(context: RequestContext, instance: Instance, request: MoveRequest
     if source is None:
         raise InstanceBusyError(kind, instance.id, instance.vm_state, instance.task_state)
     check_may_move(instance, source)
-    found = rank_targets(request)
-    migration = claim_target(context, request, found, kind)
+    attempt = rank_targets(request)
+    migration = claim_target(context, request, attempt, kind)
     if migration is None:
-        return why_none(found, request) or ALL_TAKEN
+        return why_none(attempt, request) or ALL_TAKEN
     sent = state.advance(instance, "migrate_disk", attempt=instance.attempt)
     second = second_of(instance.id)
     if sent is None or second is None:

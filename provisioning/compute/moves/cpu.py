@@ -17,12 +17,12 @@ from provisioning.scheduler.cpu import UNKNOWN, GuestCpu
 def cpu_of(instance: Instance, known: Mapping[uuid.UUID, GuestCpu] | None = None) -> GuestCpu:
     """Return the processor that the running guest was started with.
 
-    Before its host has reported it, this is all that the host offers. ``known`` are processors that the caller has read
-    for several servers (``processors_of``).
+    If its host has not reported it yet, return the processor that the host offers to guests. ``known``: the processors
+    of several servers (``processors_of``), if the caller has read them.
     """
-    found = processors_of([instance.id]) if known is None else known
-    if instance.id in found:
-        return found[instance.id]
+    processors = processors_of([instance.id]) if known is None else known
+    if instance.id in processors:
+        return processors[instance.id]
     return offered_by(instance.host) if instance.host is not None else UNKNOWN
 
 

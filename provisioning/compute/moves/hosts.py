@@ -20,7 +20,7 @@ __all__ = ["claim_target", "exchange", "leave_second", "release_second", "second
 def claim_target(
     context: RequestContext,
     request: MoveRequest,
-    found: SchedulingAttempt,
+    attempt: SchedulingAttempt,
     kind: str,
     *,
     status: str = "pre-migrating",
@@ -35,10 +35,10 @@ def claim_target(
     and one for the new flavor on the target.
     """
     instance, flavor = request.instance, dict(request.flavor or request.instance.flavor)
-    room, ranked = room_of(flavor), [one.host for one in found.decision.ranked]
+    room, ranked = room_of(flavor), [one.host for one in attempt.decision.ranked]
     taken, tried = claim_first(room, [host.id for host in ranked if host.name not in request.without], instance)
     chosen = next((host for host in ranked if host.id == taken), None) if tried else None
-    record_decision(instance, action or kind, found, chosen, flavor=flavor)
+    record_decision(instance, action or kind, attempt, chosen, flavor=flavor)
     if taken is None:
         return None
     target = Host.objects.get(id=taken)

@@ -179,11 +179,11 @@ def live_migration_for(context: RequestContext, instance_id: uuid.UUID | str, nu
     """Return a live migration of a server that has not ended. Raises NotFoundError."""
     instance = selectors.instance_for(context, instance_id)
     requested = int(number) if number.isascii() and number.isdigit() and len(number) < len(str(MAX_INTEGER)) else 0
-    found = Migration.objects.filter(instance=instance, id=requested).first()
-    if found is None:
+    migration = Migration.objects.filter(instance=instance, id=requested).first()
+    if migration is None:
         raise NotFoundError(f"Migration {number[:64]} not found for instance {instance.id}")
-    if found.migration_type != LIVE_MIGRATION:
+    if migration.migration_type != LIVE_MIGRATION:
         raise NotFoundError(f"Migration {number} for server {instance.id} is not live-migration.")
-    if found.status not in OPEN:
+    if migration.status not in OPEN:
         raise NotFoundError(f"Migration {number} for server {instance.id} is not in progress.")
-    return found
+    return migration

@@ -67,18 +67,18 @@ def moves_at(host: Host) -> list[tuple[Instance, Move]]:
     """
     rows = MoveAllocation.objects.filter(Q(host=host) | Q(instance__host=host), instance__task_state__in=TASKS)
     clock = _Clock()
-    found = rows.select_related("host", "migration", "instance__host").order_by("created_at", "id")
-    return [(row.instance, _move(row, row.instance, clock)) for row in found]
+    records = rows.select_related("host", "migration", "instance__host").order_by("created_at", "id")
+    return [(row.instance, _move(row, row.instance, clock)) for row in records]
 
 
 def moves_of(instance_ids: Collection[uuid.UUID]) -> dict[int, Move]:
-    """Return migration id → its move, for those among these servers that move now. The number of queries does not grow
+    """Return migration id → its move, for the servers among these that move now. The number of queries does not grow
     with the moves.
     """
     rows = MoveAllocation.objects.filter(instance__in=instance_ids, instance__task_state__in=TASKS)
     clock = _Clock()
-    found = rows.select_related("host", "migration", "instance__host")
-    return {row.migration_id: _move(row, row.instance, clock) for row in found}
+    records = rows.select_related("host", "migration", "instance__host")
+    return {row.migration_id: _move(row, row.instance, clock) for row in records}
 
 
 class _Clock:

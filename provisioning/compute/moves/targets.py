@@ -87,15 +87,15 @@ def have_targets(requests: Sequence[MoveRequest]) -> list[bool]:
     return [bool(decide(hosts, spec, options).ranked) for spec in specs]
 
 
-def why_none(found: SchedulingAttempt, request: MoveRequest) -> str:
+def why_none(attempt: SchedulingAttempt, request: MoveRequest) -> str:
     """Return why no host can take the server, in sentences without host names; empty if one can."""
-    if found.decision.ranked:
+    if attempt.decision.ranked:
         return ""
     unfit = request.unfit
     if request.host:
-        [reason] = [unfit[request.host]] if request.host in unfit else [explain(found.decision)]
+        [reason] = [unfit[request.host]] if request.host in unfit else [explain(attempt.decision)]
         return f"{REQUESTED}. {reason}"
-    text = explain(found.decision) if found.decision.hosts else "" if unfit else NO_OTHER
+    text = explain(attempt.decision) if attempt.decision.hosts else "" if unfit else NO_OTHER
     reasons = [f"{_times(list(unfit.values()).count(each))}: {each}" for each in dict.fromkeys(unfit.values())]
     return " ".join(filter(None, [text, *reasons]))
 

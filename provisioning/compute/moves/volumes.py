@@ -17,14 +17,14 @@ def obstacles(instance_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
     """Return server → why its volumes cannot be connected to a second host now; servers without an obstacle are
     omitted.
     """
-    devices, found = block_devices.volumes_of_all(instance_ids), dict[uuid.UUID, str]()
+    devices, result = block_devices.volumes_of_all(instance_ids), dict[uuid.UUID, str]()
     by_attachment = {device.attachment_id: device.instance_id for device in devices if device.attachment_id}
     for key, text in second_hosts.obstacles(by_attachment).items():
-        found.setdefault(by_attachment[key], text)
+        result.setdefault(by_attachment[key], text)
     for device in devices:
         if device.attachment_id is None or device.leaving or not device.plugged or device.swap_attachment_id:
-            found[device.instance_id] = CHANGING.format(volume=device.volume_id)
-    return found
+            result[device.instance_id] = CHANGING.format(volume=device.volume_id)
+    return result
 
 
 def lock(instance_id: uuid.UUID) -> None:

@@ -21,7 +21,7 @@ from provisioning.compute.states import VmState
 from provisioning.events.services import Entry, record_all
 from provisioning.network import selectors as network
 from provisioning.notifications import services
-from provisioning.notifications.messages import Notification, Payload, is_wanted, publisher, versioned
+from provisioning.notifications.messages import Notification, Payload, is_selected, publisher, versioned
 
 NO_ADDRESSES = frozenset({"create.start", "create.error", "delete.end"})
 """Notifications of servers without addresses, which need no query."""
@@ -70,15 +70,15 @@ def changed(instance: Instance, note: Note | None = None, names: Sequence[str] =
 
 def notify(instance: Instance, name: str, note: Note | None = None) -> None:
     """Send ``instance.<name>`` in the caller's transaction, for actions without a state transition."""
-    found = _entries(instance, [name], note or NOTHING, (instance.vm_state, instance.task_state))
-    if found:
-        record_all(found)
+    notifications = _entries(instance, [name], note or NOTHING, (instance.vm_state, instance.task_state))
+    if notifications:
+        record_all(notifications)
 
 
 def usage(instances: Iterable[Instance], beginning: datetime, ending: datetime) -> None:
     """Send ``instance.exists`` for servers and a period, with two queries; the servers' hosts must be loaded."""
     event, rows = "instance.exists", list(instances)
-    if not rows or not is_wanted(event):
+    if not rows or not is_selected(event):
         return
     addresses = network.addresses_of([row.id for row in rows])
     period = payloads.audit_period(beginning, ending)
@@ -95,7 +95,7 @@ def usage(instances: Iterable[Instance], beginning: datetime, ending: datetime) 
 
 def of_aggregate(row: Aggregate, verb: str) -> None:
     """Send the start and end notifications of a change of an aggregate."""
-    events = [event for phase in ("start", "end") if is_wanted(event := f"aggregate.{verb}.{phase}")]
+    events = [event for phase in ("start", "end") if is_selected(event := f"aggregate.{verb}.{phase}")]
     if events:
         hosts = list(row.hosts.order_by("name").values_list("name", flat=True)) if row.pk else []
         payload = payloads.aggregate(row, hosts)
@@ -117,7 +117,7 @@ def _names(instance: Instance, was: State, move: str) -> tuple[str, ...]:
 
 
 def _entries(instance: Instance, names: Sequence[str], note: Note, was: State) -> list[Entry]:
-    requested = [name for name in names if is_wanted(f"instance.{name}")]
+    requested = [name for name in names if is_selected(f"instance.{name}")]
     if not requested:
         return []
     addresses = _addresses(instance, requested, note)

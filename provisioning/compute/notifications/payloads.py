@@ -101,8 +101,10 @@ def flavor(copy: dict[str, Any]) -> Payload:
     return versioned("FlavorPayload", "1.4", data)
 
 
-def addresses(found: Iterable[PortAddress]) -> list[Payload]:
-    return [_address(each.network_name, each.address, each.version, each.mac, str(each.port_id)) for each in found]
+def addresses(port_addresses: Iterable[PortAddress]) -> list[Payload]:
+    return [
+        _address(each.network_name, each.address, each.version, each.mac, str(each.port_id)) for each in port_addresses
+    ]
 
 
 def addresses_of_interfaces(ports: Iterable[PortRef]) -> list[Payload]:

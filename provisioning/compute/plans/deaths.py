@@ -19,7 +19,7 @@ from provisioning.images.models import Image
 from provisioning.volumes.models import StoragePool
 
 WAY = Evacuate.key
-KEPT = 300.0
+CACHED_FOR = 300.0
 """Seconds after which an answer is computed again although no change was seen."""
 
 
@@ -44,8 +44,8 @@ def deaths_for(context: RequestContext) -> Sequence[HostDeath]:
     """Return the effect of the death of each host that has servers, the worst first. Each is computed as if only this
     host died.
 
-    An answer is kept in this process until hosts, servers, images or attachments change, for at most ``KEPT`` seconds.
-    Reads the records with a number of queries that does not grow with the hosts. Raises ForbiddenError.
+    An answer is kept in this process until hosts, servers, images or attachments change, for at most ``CACHED_FOR``
+    seconds. Reads the records with a number of queries that does not grow with the hosts. Raises ForbiddenError.
     """
     policy.enforce(context, Evacuate.rule)
     return _answer.get()
@@ -66,7 +66,7 @@ class _Answer:
             now, seen = time.monotonic(), _seen()
             if self._from != seen or now > self._until:
                 self._found = _computed()
-                self._from, self._until = seen, now + KEPT
+                self._from, self._until = seen, now + CACHED_FOR
             return self._found
 
 
@@ -94,8 +94,8 @@ def _seen() -> Hashable:
 def _computed() -> Sequence[HostDeath]:
     hosts = list(Host.objects.filter(instances_allocated__gt=0).order_by("name"))
     plans = plan_hosts(hosts, [WAY], host_up=False)
-    found = [_death(host, plans[host.id]) for host in hosts if plans[host.id].moves]
-    return tuple(sorted(found, key=lambda each: (-each.staying, -each.apart, each.host.name)))
+    deaths = [_death(host, plans[host.id]) for host in hosts if plans[host.id].moves]
+    return tuple(sorted(deaths, key=lambda each: (-each.staying, -each.apart, each.host.name)))
 
 
 def _death(host: Host, plan: Plan) -> HostDeath:

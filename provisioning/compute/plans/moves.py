@@ -182,10 +182,10 @@ class _Board:
         """Return the first way that is possible for a server, and reserve its resources on the target."""
         refused: list[PlannedMove] = []
         for way, obstacles in self.ground.ways:
-            found = self._try(server, way, obstacles.get(server.id, ""))
-            if found.way:
-                return found
-            refused.append(found)
+            planned_move = self._try(server, way, obstacles.get(server.id, ""))
+            if planned_move.way:
+                return planned_move
+            refused.append(planned_move)
         return _staying(server, refused)
 
     def _try(self, server: Instance, way: DrainWay, obstacle: str) -> PlannedMove:

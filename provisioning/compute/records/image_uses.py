@@ -18,4 +18,4 @@ def shelved_server(image: Image) -> str | None:
 def launched_from(image_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
     """Return the images among ``image_ids`` that existing servers were launched from."""
     servers = Instance.objects.filter(image_id__in=list(image_ids)).exclude(vm_state=VmState.DELETED)
-    return {found for found in servers.values_list("image_id", flat=True).distinct() if found is not None}
+    return {image_id for image_id in servers.values_list("image_id", flat=True).distinct() if image_id is not None}

@@ -122,8 +122,8 @@ def newest_detail(instance_id: uuid.UUID, action: str) -> Mapping[str, str]:
 
 def started(row: InstanceAction, name: str, attempt: int) -> datetime:
     """Return when a step began; the current time if it is not recorded."""
-    found = InstanceActionEvent.objects.filter(action=row, name=name, attempt=attempt)
-    return found.values_list("started_at", flat=True).first() or timezone.now()
+    rows = InstanceActionEvent.objects.filter(action=row, name=name, attempt=attempt)
+    return rows.values_list("started_at", flat=True).first() or timezone.now()
 
 
 def finish(instance_id: uuid.UUID, action: str, *, message: str | None = None) -> None:
@@ -181,8 +181,8 @@ def _about(instance_id: uuid.UUID, action: str, **named: str) -> InstanceAction 
         name=f"api_{action}",
         **named,
     )
-    found = steps.order_by("-id").first()
-    return found.action if found is not None else None
+    row = steps.order_by("-id").first()
+    return row.action if row is not None else None
 
 
 def close(row: InstanceAction, message: str | None) -> None:

@@ -19,7 +19,7 @@ def aggregates_for(context: RequestContext) -> list[Aggregate]:
 def aggregate_for(context: RequestContext, aggregate_id: int) -> Aggregate:
     """Return one aggregate.  Raises ForbiddenError, NotFoundError."""
     policy.enforce(context, SEEING_AGGREGATES[1])
-    found = Aggregate.objects.filter(pk=aggregate_id).first() if 0 < aggregate_id <= MAX_INTEGER else None
-    if found is None:
+    aggregate = Aggregate.objects.filter(pk=aggregate_id).first() if 0 < aggregate_id <= MAX_INTEGER else None
+    if aggregate is None:
         raise NotFoundError(f"Aggregate {aggregate_id} could not be found.")
-    return found
+    return aggregate

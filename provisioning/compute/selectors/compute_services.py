@@ -71,12 +71,12 @@ def compute_service_for(context: RequestContext, ident: uuid.UUID | int) -> Comp
 
     Raises ForbiddenError, NotFoundError, and InvalidInputError for an ambiguous number.
     """
-    found = [service for service in compute_services_for(context) if ident in (service.id, service.number)]
-    if not found:
+    services = [service for service in compute_services_for(context) if ident in (service.id, service.number)]
+    if not services:
         raise NotFoundError(f"Service {ident} not found.")
-    if len(found) > 1:
+    if len(services) > 1:
         raise InvalidInputError(f"Service id {ident} refers to multiple services.", field="service_id")
-    return found[0]
+    return services[0]
 
 
 def _workers() -> Iterator[ComputeService]:

@@ -42,7 +42,7 @@ def failed_launches(since: datetime, limit: int) -> FailedLaunches:
     rows = [row for part in (there, deleted) for row in part.only(*COLUMNS)[:limit]]
     newest = sorted(rows, key=lambda row: (row.created_at, row.id), reverse=True)[:limit]
     faults = fault_of(newest)
-    found = [
+    launches = [
         FailedLaunch(
             row.id,
             row.name,
@@ -54,4 +54,4 @@ def failed_launches(since: datetime, limit: int) -> FailedLaunches:
         for row in newest
     ]
     full = len(rows) >= limit
-    return FailedLaunches(found, there.count() + deleted.count() if full else len(found))
+    return FailedLaunches(launches, there.count() + deleted.count() if full else len(launches))

@@ -41,16 +41,16 @@ def boot_properties(image: Image) -> dict[str, str]:
 
     The owner's property takes precedence; if no host supports UEFI, the detected firmware is ignored.
     """
-    return with_found(text_of(image.properties), image.found_firmware)
+    return with_detected(text_of(image.properties), image.found_firmware)
 
 
 def boot_properties_of_volume(metadata: Mapping[str, object]) -> dict[str, str]:
     """Return the properties for a guest that boots from a volume, from the volume's image metadata."""
     texts = text_of(metadata)
-    return with_found(texts, texts.pop(FOUND, ""))
+    return with_detected(texts, texts.pop(FOUND, ""))
 
 
-def with_found(properties: dict[str, str], found: str) -> dict[str, str]:
+def with_detected(properties: dict[str, str], found: str) -> dict[str, str]:
     if found != "uefi" or properties.get(FIRMWARE) or not _any_host_has(UEFI):
         return properties
     return {**properties, FIRMWARE: found}

@@ -183,8 +183,8 @@ class _Lazily(Mapping[RawId, Mapping[str, str]]):
 @lru_cache(maxsize=256)
 def _decoded(text: str) -> Mapping[str, str]:
     """Decode JSON with a cache, because many hosts have the same processors."""
-    found = json.loads(text)
-    return found if isinstance(found, dict) else {}
+    decoded = json.loads(text)
+    return decoded if isinstance(decoded, dict) else {}
 
 
 def _cpu_info() -> _Lazily:

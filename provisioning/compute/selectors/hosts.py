@@ -41,10 +41,10 @@ MOST_GUESTS = 500
 def guests_on(host: Host) -> list[Instance]:
     """Return at most MOST_GUESTS servers on a host that are not deleted, by name, with one query; for operators."""
     rows = Instance.objects.filter(host=host, deleted_at=None).only(*GUEST_COLUMNS)
-    found = list(rows.order_by("name", "id")[:MOST_GUESTS])
-    for each in found:
+    result = list(rows.order_by("name", "id")[:MOST_GUESTS])
+    for each in result:
         each.host = host
-    return found
+    return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,20 +31,20 @@ def on_network(network_id: uuid.UUID) -> Q:
 
 def images(context: RequestContext) -> Choices:
     """Return ids and names of images."""
-    found = listed_instances(context).exclude(image_id=None).order_by("image_name", "image_id")
-    return [(str(key), name or str(key)) for key, name in found.values_list("image_id", "image_name").distinct()[:MOST]]
+    rows = listed_instances(context).exclude(image_id=None).order_by("image_name", "image_id")
+    return [(str(key), name or str(key)) for key, name in rows.values_list("image_id", "image_name").distinct()[:MOST]]
 
 
 def flavors(context: RequestContext) -> Choices:
     """Return ids and names of flavors."""
     named = {key: KeyTextTransform(key, "flavor", output_field=CharField()) for key in ("flavorid", "name")}
-    found = listed_instances(context).annotate(_id=named["flavorid"], _name=named["name"]).order_by("_name", "_id")
-    return [(key, name) for key, name in found.values_list("_id", "_name").distinct()[:MOST] if key]
+    rows = listed_instances(context).annotate(_id=named["flavorid"], _name=named["name"]).order_by("_name", "_id")
+    return [(key, name) for key, name in rows.values_list("_id", "_name").distinct()[:MOST] if key]
 
 
 def tags(context: RequestContext) -> Choices:
-    found = InstanceTag.objects.filter(instance__in=listed_instances(context)).order_by("tag")
-    return _same(found.values_list("tag", flat=True).distinct()[:MOST])
+    rows = InstanceTag.objects.filter(instance__in=listed_instances(context)).order_by("tag")
+    return _same(rows.values_list("tag", flat=True).distinct()[:MOST])
 
 
 def zones(context: RequestContext) -> Choices:
@@ -63,8 +63,8 @@ def keys(context: RequestContext) -> Choices:
 
 
 def _distinct(rows: QuerySet[Instance], column: str) -> Iterable[str]:
-    found = rows.annotate(_value=F(column)).exclude(_value=None).order_by("_value")
-    return found.values_list("_value", flat=True).distinct()[:MOST]
+    records = rows.annotate(_value=F(column)).exclude(_value=None).order_by("_value")
+    return records.values_list("_value", flat=True).distinct()[:MOST]
 
 
 def _same(values: Iterable[str]) -> Choices:

@@ -152,17 +152,17 @@ def known_statuses() -> frozenset[str]:
 
 def _has_status(value: str | Sequence[str]) -> Q:
     """Match the states with these statuses; an unknown status matches nothing."""
-    found = NOTHING
+    result = NOTHING
     for word in _values(value):
         for vm_state, (usual, during) in STATUSES.items():
             others = [task for task, status in during.items() if status != word]
             if usual == word:
                 idle_or_else = Q(task_state=None) | ~Q(task_state__in=others)
-                found |= Q(vm_state=vm_state) & idle_or_else if others else Q(vm_state=vm_state)
+                result |= Q(vm_state=vm_state) & idle_or_else if others else Q(vm_state=vm_state)
             else:
                 tasks = [task for task, status in during.items() if status == word]
-                found |= Q(vm_state=vm_state, task_state__in=tasks) if tasks else NOTHING
-    return found
+                result |= Q(vm_state=vm_state, task_state__in=tasks) if tasks else NOTHING
+    return result
 
 
 def _image(value: str) -> Q:
@@ -175,8 +175,8 @@ def _zone(value: str) -> Q:
 
 
 def _address(value: str, version: int, field: str) -> Q:
-    found = FixedIP.objects.filter(matching("address", value, field), subnet__ip_version=version)
-    return Q(id__in=found.exclude(port__device_id=None).values("port__device_id"))
+    rows = FixedIP.objects.filter(matching("address", value, field), subnet__ip_version=version)
+    return Q(id__in=rows.exclude(port__device_id=None).values("port__device_id"))
 
 
 def _second(column: str) -> Filter:
@@ -204,10 +204,10 @@ def _any(tags: Sequence[str]) -> Q:
 
 
 def _every(tags: Sequence[str]) -> Q:
-    found = Q()
+    result = Q()
     for tag in tags:
-        found &= Q(Exists(InstanceTag.objects.filter(instance=OuterRef("pk"), tag=tag)))
-    return found
+        result &= Q(Exists(InstanceTag.objects.filter(instance=OuterRef("pk"), tag=tag)))
+    return result
 
 
 _PATTERNS = {

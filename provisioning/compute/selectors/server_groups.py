@@ -44,8 +44,8 @@ def server_group_for(context: RequestContext, group_id: object) -> ServerGroup:
 
 def members_for(context: RequestContext, groups: Sequence[ServerGroup]) -> QuerySet[Instance]:
     """Return the project's servers in these groups by name, without those that are deleted."""
-    found = Instance.objects.filter(server_group__in=[group.id for group in groups], deleted_at=None)
-    return found.filter(project_id=context.project_id or NOBODY).order_by("name", "id")
+    rows = Instance.objects.filter(server_group__in=[group.id for group in groups], deleted_at=None)
+    return rows.filter(project_id=context.project_id or NOBODY).order_by("name", "id")
 
 
 def members_of(groups: Sequence[ServerGroup]) -> dict[uuid.UUID, list[uuid.UUID]]:

@@ -67,14 +67,14 @@ def totals() -> dict[Key, Tally]:
     """
     before = _folded()
     for _ in range(TRIES):
-        found = {key: _copy(tally) for key, tally in before.items()}
-        tally_steps(steps_to_count().values_list(*STEP_COLUMNS).iterator(), found)
-        tally_actions(actions_to_count().values_list(*ACTION_COLUMNS).iterator(), found)
+        result = {key: _copy(tally) for key, tally in before.items()}
+        tally_steps(steps_to_count().values_list(*STEP_COLUMNS).iterator(), result)
+        tally_actions(actions_to_count().values_list(*ACTION_COLUMNS).iterator(), result)
         after = _folded()
         if {key: tally.count for key, tally in after.items()} == {key: tally.count for key, tally in before.items()}:
             break
         before = after
-    return found
+    return result
 
 
 def _folded() -> dict[Key, Tally]:

@@ -29,8 +29,8 @@ def usage_by_project(context: RequestContext, rule: str = RULE) -> QuerySet[Any]
     ``disk_gb`` is the disk space that is allocated on hosts. Raises ForbiddenError unless ``rule`` allows it.
     """
     policy.enforce(context, rule)
-    found = {name: _counted(resource) for name, resource in COUNTED.items()} | {"disk_gb": _disk()}
-    return Project.objects.select_related("domain").annotate(**found)
+    usage = {name: _counted(resource) for name, resource in COUNTED.items()} | {"disk_gb": _disk()}
+    return Project.objects.select_related("domain").annotate(**usage)
 
 
 def _counted(resource: str) -> Coalesce:

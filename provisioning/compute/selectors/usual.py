@@ -47,10 +47,10 @@ def usual_of(instance: Instance) -> Usual | None:
     launches = InstanceAction.objects.filter(instance_id__in=ids, **done)
     took = {key: _seconds(begin, end) for key, begin, end in launches.values_list("id", "started_at", "finished_at")}
     events = InstanceActionEvent.objects.filter(action_id__in=took, finished_at__isnull=False)
-    found = list(events.values_list("action_id", "attempt", "name", "started_at", "finished_at"))
-    retried = {key for key, attempt, *_ in found if attempt > 1}
+    durations = list(events.values_list("action_id", "attempt", "name", "started_at", "finished_at"))
+    retried = {key for key, attempt, *_ in durations if attempt > 1}
     steps: dict[str, list[float]] = {}
-    for key, _, name, begin, end in found:
+    for key, _, name, begin, end in durations:
         if key not in retried:
             steps.setdefault(name, []).append(_seconds(begin, end))
     whole = [seconds for key, seconds in took.items() if key not in retried]

@@ -43,14 +43,14 @@ def check_limits(metadata: Mapping[str, str | None]) -> None:
 def number(key: str, value: object) -> float | None:
     """Return the value of a key in ``COLUMNS`` as a number; None for an invalid value."""
     try:
-        found = float(str(value))
+        parsed = float(str(value))
     except ValueError:
         return None
-    if not math.isfinite(found):
+    if not math.isfinite(parsed):
         return None
     if key in RATIOS:
-        return found if 0 < found <= MOST_RATIO else None
-    return found if found.is_integer() and 0 <= found <= MAX_INTEGER else None
+        return parsed if 0 < parsed <= MOST_RATIO else None
+    return parsed if parsed.is_integer() and 0 <= parsed <= MAX_INTEGER else None
 
 
 def write_limits(host_ids: Sequence[uuid.UUID]) -> None:
@@ -66,8 +66,8 @@ def write_limits(host_ids: Sequence[uuid.UUID]) -> None:
 def _write(host_ids: list[uuid.UUID]) -> None:
     columns = tuple(COLUMNS.values())
     rows = Host.objects.filter(id__in=host_ids).select_for_update(no_key=True).order_by("id")
-    found = {host_id: tuple(values) for host_id, *values in rows.values_list("id", *columns)}
-    limits: dict[uuid.UUID, dict[str, float]] = {host_id: {} for host_id in found}
+    current = {host_id: tuple(values) for host_id, *values in rows.values_list("id", *columns)}
+    limits: dict[uuid.UUID, dict[str, float]] = {host_id: {} for host_id in current}
     members = AggregateHost.objects.filter(host__in=host_ids)
     for host_id, metadata in members.values_list("host_id", "aggregate__metadata"):
         for key, column in COLUMNS.items():
@@ -77,7 +77,7 @@ def _write(host_ids: list[uuid.UUID]) -> None:
     changed: dict[tuple[float | None, ...], list[uuid.UUID]] = {}
     for host_id, values in limits.items():
         requested = tuple(values.get(column) for column in columns)
-        if requested != found[host_id]:
+        if requested != current[host_id]:
             changed.setdefault(requested, []).append(host_id)
     for requested, ids in changed.items():
         Host.objects.filter(id__in=ids).update(**dict(zip(columns, requested, strict=True)))

@@ -38,19 +38,19 @@ def file_systems(context: RequestContext, instance_id: uuid.UUID | str) -> list[
     raise UnavailableError("The file systems cannot be read now.")
 
 
-def mount_points(found: Iterable[FileSystem], device: str) -> list[str]:
+def mount_points(listed: Iterable[FileSystem], device: str) -> list[str]:
     """Return the mount points on a disk; ``device`` is its path or name in the guest."""
     name = device.removeprefix("/dev/")
-    return sorted(each.mount_point for each in found if name and name in each.disks)
+    return sorted(each.mount_point for each in listed if name and name in each.disks)
 
 
-def _plausible(found: FileSystem) -> FileSystem:
-    total, used = found.total_bytes, found.used_bytes
+def _plausible(file_system: FileSystem) -> FileSystem:
+    total, used = file_system.total_bytes, file_system.used_bytes
     known = total is not None and used is not None and 0 <= used <= total <= MOST_BYTES
     return FileSystem(
-        mount_point=_CONTROL.sub("�", found.mount_point[:LONGEST_PATH]),
-        kind=_CONTROL.sub("�", found.kind[:32]),
+        mount_point=_CONTROL.sub("�", file_system.mount_point[:LONGEST_PATH]),
+        kind=_CONTROL.sub("�", file_system.kind[:32]),
         total_bytes=total if known else None,
         used_bytes=used if known else None,
-        disks=[name[:32] for name in found.disks[:16]],
+        disks=[name[:32] for name in file_system.disks[:16]],
     )

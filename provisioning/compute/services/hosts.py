@@ -153,12 +153,12 @@ def _checked(name: str, value: Any) -> Any:
 
 def _custom_traits(names: Iterable[str]) -> list[str]:
     """Return custom traits, sorted. Raises InvalidInputError for a name that OpenStack does not allow."""
-    found = sorted(set(names))
-    wrong = [name for name in found if not CUSTOM_TRAIT.fullmatch(name)]
-    if wrong or len(found) > MOST_CUSTOM_TRAITS:
+    result = sorted(set(names))
+    wrong = [name for name in result if not CUSTOM_TRAIT.fullmatch(name)]
+    if wrong or len(result) > MOST_CUSTOM_TRAITS:
         problem = f"{wrong[0]!r} is not such a name" if wrong else f"there are more than {MOST_CUSTOM_TRAITS}"
         raise InvalidInputError(
             f"A custom trait is CUSTOM_ and capital letters, digits and '_', 255 characters at most: {problem}.",
             field="custom_traits",
         )
-    return found
+    return result

@@ -41,12 +41,12 @@ def _address(version: int) -> Callable[[str], str]:
         if not value:
             return ""
         try:
-            found = read_address(value)
+            address = read_address(value)
         except ValueError:
-            found = None
-        if found is None or found.version != version:
+            address = None
+        if address is None or address.version != version:
             raise InvalidInputError(f"{value[:64]!r} is not an IPv{version} address.", field=f"accessIPv{version}")
-        return str(found)
+        return str(address)
 
     return check
 

@@ -69,10 +69,10 @@ def _has_queries() -> bool:
 
 
 def _id(value: object, hint: str) -> str:
-    found = read_id(value)
-    if found is None:
+    parsed = read_id(value)
+    if parsed is None:
         raise InvalidInputError(f"Invalid input for {hint}: {str(value)[:64]!r} is not a 'uuid'.", field=hint)
-    return str(found)
+    return str(parsed)
 
 
 @when_broken_off

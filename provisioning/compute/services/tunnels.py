@@ -72,8 +72,8 @@ def target_for(context: RequestContext, instance_id: uuid.UUID | str, port: str,
     if not 0 < number <= LAST_PORT:
         raise InvalidInputError(f"The port must be a number from 1 to {LAST_PORT}.", field="port")
     check_running(instance)
-    found = _address(instance, address)
-    return TunnelTarget(instance, found.port_id, found.address, number)
+    row = _address(instance, address)
+    return TunnelTarget(instance, row.port_id, row.address, number)
 
 
 def check_still_allowed(context: RequestContext, target: TunnelTarget) -> None:
@@ -136,18 +136,18 @@ def _addresses(instance: Instance) -> list[PortAddress]:
 
 
 def _address(instance: Instance, requested: str) -> PortAddress:
-    found = _addresses(instance)
+    rows = _addresses(instance)
     if requested:
         try:
             requested = str(ipaddress.ip_address(requested))
         except ValueError:
             raise InvalidInputError("The address must be an IP address.", field="address") from None
-        found = [row for row in found if row.address == requested]
-        if not found:
+        rows = [row for row in rows if row.address == requested]
+        if not rows:
             raise NotFoundError(f"Instance {instance.id} has no address {requested}.")
-    if not found:
+    if not rows:
         raise ConflictError(f"Instance {instance.id} has no address.")
-    return min(found, key=lambda row: row.version)
+    return min(rows, key=lambda row: row.version)
 
 
 def _recent(context: RequestContext, target: TunnelTarget) -> InstanceActionEvent | None:

@@ -12,7 +12,7 @@ from provisioning.compute import notifications
 from provisioning.compute.models import Instance, UsageAudit
 from provisioning.compute.records.periods import AuditPeriod, completed_before
 from provisioning.hosts.models import Host
-from provisioning.notifications.messages import is_wanted
+from provisioning.notifications.messages import is_selected
 
 DONE = "DONE"
 BATCH = 500
@@ -55,11 +55,11 @@ def audit_usage(now: datetime) -> int:
 
 def _send(period: AuditPeriod, hosts: list[str]) -> None:
     """Send ``instance.exists`` for every server that existed on one of the hosts."""
-    if not is_wanted("instance.exists"):
+    if not is_selected("instance.exists"):
         return
     still = Q(deleted_at=None) | Q(deleted_at__gt=period.beginning)
     there = Instance.objects.filter(still, created_at__lt=period.ending, host__name__in=hosts).select_related("host")
     last = NOBODY
-    while found := list(there.filter(id__gt=last).order_by("id")[:BATCH]):
-        notifications.usage(found, period.beginning, period.ending)
-        last = found[-1].id
+    while instances := list(there.filter(id__gt=last).order_by("id")[:BATCH]):
+        notifications.usage(instances, period.beginning, period.ending)
+        last = instances[-1].id

@@ -102,9 +102,9 @@ def _guarded(instance: Instance, work: Callable[[Instance], None]) -> None:
         log.exception("The reaper failed for instance %s.", instance.id)
 
 
-def _handle_overdue(found: Instance) -> None:
+def _handle_overdue(seen: Instance) -> None:
     rows = Instance.objects.select_for_update(no_key=True, of=("self",)).select_related("host").exclude(task_state=None)
-    instance = rows.filter(id=found.id, task_deadline__lt=timezone.now()).first()
+    instance = rows.filter(id=seen.id, task_deadline__lt=timezone.now()).first()
     if instance is None:  # the task has ended concurrently
         return
     task = TaskState(instance.task_state) if instance.task_state else None
@@ -116,7 +116,7 @@ def _handle_overdue(found: Instance) -> None:
         "Instance %s has been %s for too long (attempt %s).", instance.id, instance.task_state, instance.attempt
     )
     _act(instance, task)
-    stuck = Instance.objects.filter(id=found.id, task_state=task, attempt=instance.attempt)
+    stuck = Instance.objects.filter(id=seen.id, task_state=task, attempt=instance.attempt)
     if stuck.filter(task_deadline__lt=timezone.now()).exists():
         _cut_off(instance.id)
 

@@ -21,14 +21,14 @@ def overdue(most: int) -> list[Instance]:
     return list(Instance.objects.filter(id__in=ids).order_by("id"))
 
 
-def end(found: Instance) -> None:
+def end(seen: Instance) -> None:
     """End an instance's overdue commands that no task waits for, inside the caller's transaction.
 
     The deadline is extended for commands queued on a host that is up, and for those that only the host can end
     (``TasklessAction.ends_by_report``). Commands of older attempts end without effect.
     """
-    state.lock([found.id])
-    instance = Instance.objects.select_related("host").get(id=found.id)
+    state.lock([seen.id])
+    instance = Instance.objects.select_related("host").get(id=seen.id)
     if rejected.awaited(SERVER, instance.id, instance.attempt):
         return
     for command in host_commands.beside_overdue().filter(subject_id=instance.id).order_by("created_at"):

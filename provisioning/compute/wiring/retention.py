@@ -93,7 +93,7 @@ PURGED = (
     Purged(MIGRATIONS, Migration, _migrations),
     Purged("usage audits", UsageAudit, _audits),
 )
-KEPT = {
+UNPURGED = {
     "compute.InstanceTag": _OF_SERVER,
     "compute.BlockDevice": _OF_SERVER,
     "compute.NewerGuest": _OF_SERVER,

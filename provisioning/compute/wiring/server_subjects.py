@@ -81,7 +81,7 @@ class ServerHandler(SubjectHandler[Instance]):
         record(host_id, {key: guests[key] for key in here})
 
     def unknown(self, guests: Sequence[GuestState]) -> Iterable[uuid.UUID]:
-        ids = {found for guest in guests if (found := read_id(guest.instance_id)) is not None}
+        ids = {parsed for guest in guests if (parsed := read_id(guest.instance_id)) is not None}
         return ids - set(_THERE(ids=ids))
 
     def clear(self, host_id: uuid.UUID, rows: Sequence[Leftover]) -> None:

@@ -35,15 +35,15 @@ def open_actions() -> Iterator[Finding]:
         yield Finding("warning", named(row.instance), sentence, remedy, _close(row), row.pk)
 
 
-def _close(found: InstanceAction) -> Repair:
+def _close(instance_action: InstanceAction) -> Repair:
     def work(row: Instance) -> str | None:
-        action = _open().filter(pk=found.pk).first()
+        action = _open().filter(pk=instance_action.pk).first()
         if action is None:
             return None
         instance_actions.close(action, LEFT_OPEN)
         return f"The action {action.action} is closed."
 
-    return of_instance(found.instance_id, work)
+    return of_instance(instance_action.instance_id, work)
 
 
 def _moving() -> QuerySet[Migration]:
@@ -69,11 +69,11 @@ def open_migrations() -> Iterator[Finding]:
         yield Finding(severity, named(row.instance), sentence, "Close it.", _end(row), (row.pk, row.status))
 
 
-def _end(found: Migration) -> Repair:
+def _end(migration: Migration) -> Repair:
     def work(row: Instance) -> str | None:
-        if not _moving().filter(pk=found.pk).exists():
+        if not _moving().filter(pk=migration.pk).exists():
             return None
         close_migration(row.id)
         return "It is closed."
 
-    return of_instance(found.instance_id, work)
+    return of_instance(migration.instance_id, work)

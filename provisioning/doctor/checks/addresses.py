@@ -13,7 +13,7 @@ from provisioning.compute.host_link.release import keeps_ports
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.records.host_commands import unfinished
 from provisioning.compute.states import TaskState, VmState
-from provisioning.doctor.checks.allocations import KEPT, PLACED
+from provisioning.doctor.checks.allocations import PLACED, STILL_PLACED
 from provisioning.doctor.finding import Finding, Repair, check, number
 from provisioning.doctor.repairs import moment_of, named, of_instance
 from provisioning.network import services as network
@@ -39,7 +39,7 @@ COUNTED = Prepared(
 """The number of ports of each server, as (server id, count)."""
 WITH_PORTS = Prepared(
     lambda: (
-        Instance.objects.filter(PLACED | KEPT | _ON_SHELF)
+        Instance.objects.filter(PLACED | STILL_PLACED | _ON_SHELF)
         .exclude(task_state=TaskState.NETWORKING)
         .only(*NEEDED)
         .order_by("id")
@@ -127,7 +127,7 @@ def _leaving(port_id: uuid.UUID | None = None) -> Iterator[tuple[Port, Instance]
     """
     ports = Port.objects.filter(leaving=True, device_id__isnull=False).order_by("id")
     for port in ports if port_id is None else ports.filter(id=port_id):
-        instance = Instance.objects.filter(PLACED | KEPT, id__in=[port.device_id], task_state=None).first()
+        instance = Instance.objects.filter(PLACED | STILL_PLACED, id__in=[port.device_id], task_state=None).first()
         if instance is not None and not _has_command(instance, port):
             yield port, instance
 
@@ -138,12 +138,12 @@ def _has_command(instance: Instance, port: Port) -> bool:
     return any(isinstance(each, DetachInterfaceRequest) and each.port.id == str(port.id) for each in commands)
 
 
-def _detach(found: Port, of: Instance) -> Repair:
+def _detach(seen: Port, of: Instance) -> Repair:
     def work(instance: Instance) -> str | None:
-        if next(_leaving(found.id), None) is None:
+        if next(_leaving(seen.id), None) is None:
             return None
         for port in port_refs(instance.id, leaving=True):
-            if port.id == str(found.id):
+            if port.id == str(seen.id):
                 send_detach(instance, port)
                 return "A detach command was sent to its host."
         return None

@@ -32,7 +32,7 @@ _PLACED = (TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING, TaskState.SPAWN
 _LEAVING = Q(task_state=TaskState.EVACUATING, host=None)
 PLACED = Q(vm_state__in=AT_A_HOST) & ~_LEAVING | Q(vm_state=VmState.BUILDING, task_state__in=_PLACED)
 """Servers that must be on a host."""
-KEPT = Q(vm_state__in=[VmState.ERROR, VmState.SOFT_DELETED, VmState.SHELVED_OFFLOADED], host__isnull=False)
+STILL_PLACED = Q(vm_state__in=[VmState.ERROR, VmState.SOFT_DELETED, VmState.SHELVED_OFFLOADED], host__isnull=False)
 """Servers that are on a host although most servers in their state are not."""
 
 Counts = tuple[int, int, int, int]
@@ -196,33 +196,33 @@ def _forgotten() -> QuerySet[Allocation]:
     return rows.order_by("id")
 
 
-def _ask(found: Allocation) -> Repair:
+def _ask(allocation: Allocation) -> Repair:
     def work(instance: Instance) -> str | None:
-        row = _forgotten().filter(pk=found.pk).first()
+        row = _forgotten().filter(pk=allocation.pk).first()
         if row is None:
             return None
         send_destroy(instance.id, row.host_id, max(instance.attempt, row.attempt + 1))
         return f"A removal command was sent to host {row.host.name}."
 
-    return of_instance(found.instance_id, work)
+    return of_instance(allocation.instance_id, work)
 
 
-def _resize(found: Allocation) -> Repair:
+def _resize(allocation: Allocation) -> Repair:
     def work(instance: Instance) -> str | None:
-        row = Allocation.objects.filter(pk=found.pk).first()
+        row = Allocation.objects.filter(pk=allocation.pk).first()
         room = _room_of(instance, _moving())
-        if row is None or moment_of(instance) != moment_of(found.instance):
+        if row is None or moment_of(instance) != moment_of(allocation.instance):
             return None
         _raise(row.host_id, Room(room.vcpus - row.vcpus, room.memory_mb - row.memory_mb, room.disk_gb - row.disk_gb))
         row.vcpus, row.memory_mb, row.disk_gb = room.vcpus, room.memory_mb, room.disk_gb
         row.save(update_fields=["vcpus", "memory_mb", "disk_gb"])
         return "The allocation and the host's counters are corrected."
 
-    return of_instance(found.instance_id, work)
+    return of_instance(allocation.instance_id, work)
 
 
 def _roomless() -> QuerySet[Instance]:
-    rows = Instance.objects.select_related("host").filter(PLACED | KEPT, host__isnull=False, allocation=None)
+    rows = Instance.objects.select_related("host").filter(PLACED | STILL_PLACED, host__isnull=False, allocation=None)
     return rows.order_by("id")
 
 
@@ -238,9 +238,9 @@ def without_room() -> Iterator[Finding]:
         yield Finding("error", named(row), sentence, "Create its allocation.", _hold(row), moment_of(row))
 
 
-def _hold(found: Instance) -> Repair:
+def _hold(instance: Instance) -> Repair:
     def work(row: Instance) -> str | None:
-        if moment_of(row) != moment_of(found) or row.host_id is None or not _roomless().filter(id=row.id).exists():
+        if moment_of(row) != moment_of(instance) or row.host_id is None or not _roomless().filter(id=row.id).exists():
             return None
         room = _room_of(row, _moving())
         _raise(row.host_id, room, servers=1)
@@ -250,7 +250,7 @@ def _hold(found: Instance) -> Repair:
         )  # fmt: skip
         return "Its allocation was created."
 
-    return of_instance(found.id, work)
+    return of_instance(instance.id, work)
 
 
 def _raise(host_id: uuid.UUID, more: Room, *, servers: int = 0) -> None:

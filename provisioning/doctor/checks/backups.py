@@ -11,7 +11,7 @@ from provisioning.volumes.backups.backup_store.base import ObjectStore
 from provisioning.volumes.models import Backup
 from provisioning.volumes.states import BackupStatus
 
-KEPT = (BackupStatus.AVAILABLE, BackupStatus.RESTORING)
+WITH_DATA = (BackupStatus.AVAILABLE, BackupStatus.RESTORING)
 
 
 @check("backups")
@@ -40,7 +40,7 @@ def _compared(store: ObjectStore, service: str) -> Iterator[Finding]:
     there = set(store.folders())
     known = {str(row.id): row for row in Backup.objects.filter(service=service)}
     for key, backup in known.items():
-        if backup.status in KEPT and (key not in there or not _whole(store, key)):
+        if backup.status in WITH_DATA and (key not in there or not _whole(store, key)):
             sentence = f"Its data is missing in the store {service}: it cannot be restored."
             yield Finding("error", f"backup {key}", sentence, evidence=backup.digest)
     for key in sorted(there - known.keys()):

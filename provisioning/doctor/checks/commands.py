@@ -76,18 +76,18 @@ def _awaits(instance: Instance, command: HostCommand) -> bool:
     return awaiting(instance, body) is not None
 
 
-def _withdraw(found: HostCommand) -> Repair:
+def _withdraw(host_command: HostCommand) -> Repair:
     def repair() -> str | None:
-        command = HostCommand.objects.filter(id=found.id, finished_at=None).first()
-        instance = Instance.objects.filter(id=found.subject_id).first()
-        homes = set(Host.objects.filter(id=found.host_id).values_list("id", flat=True))
+        command = HostCommand.objects.filter(id=host_command.id, finished_at=None).first()
+        instance = Instance.objects.filter(id=host_command.subject_id).first()
+        homes = set(Host.objects.filter(id=host_command.host_id).values_list("id", flat=True))
         if command is None or not _unawaited(command, instance, homes):
             return None
         commands.finish(command.host_id, command.id)
         return "The command was withdrawn."
 
-    if Instance.objects.filter(id=found.subject_id).exists():
-        return of_instance(found.subject_id, lambda _: repair())
+    if Instance.objects.filter(id=host_command.subject_id).exists():
+        return of_instance(host_command.subject_id, lambda _: repair())
     return repair
 
 
@@ -97,7 +97,7 @@ def _withdraw(found: HostCommand) -> Repair:
 @check("missing_commands")
 def missing() -> Iterator[Finding]:
     """Find servers with a task for which no command, or more than one command, is open."""
-    for row in UNTOLD():
+    for row in UNCOMMANDED():
         if cold.waits_for_volumes(row) and block_devices.are_connecting(row):
             continue  # the volumes have their own deadlines
         sentence = f"It is {row.task_state}, but no host has an open command for this task."
@@ -133,13 +133,13 @@ def _to_destroy() -> Exists:
     return Exists(_of_now().filter(kind="destroy_request", host_id=OuterRef("allocation__host_id")))
 
 
-def _untold() -> QuerySet[Instance]:
+def _uncommanded() -> QuerySet[Instance]:
     on_hosts = [task for task in commanded_tasks() if task != TaskState.UNSHELVING]
     waiting = Q(task_state__in=on_hosts) | Q(task_state=TaskState.UNSHELVING, vm_state=VmState.SHELVED)
     return Instance.objects.filter(waiting | Q(task_state=TaskState.SPAWNING)).filter(~_commanded()).order_by("id")
 
 
-UNTOLD = Prepared(_untold)
+UNCOMMANDED = Prepared(_uncommanded)
 """Servers with a task that a host must carry out, without an open command for it."""
 UNASKED = Prepared(
     lambda: Instance.objects.filter(task_state__in=_ASKED_TO_DESTROY).filter(~_to_destroy()).order_by("id")
@@ -150,22 +150,22 @@ OPEN_TASKS = Prepared(
 )
 
 
-def _end_now(found: Instance) -> Repair:
+def _end_now(instance: Instance) -> Repair:
     def work(row: Instance) -> str | None:
-        if moment_of(row) != moment_of(found) or not Instance.objects.filter(~_commanded(), id=row.id).exists():
+        if moment_of(row) != moment_of(instance) or not Instance.objects.filter(~_commanded(), id=row.id).exists():
             return None
         Instance.objects.filter(id=row.id).update(task_deadline=timezone.now())
         return "The deadline was set to now: the reaper ends the task in its next run."
 
-    return of_instance(found.id, work)
+    return of_instance(instance.id, work)
 
 
-def _ask(found: Instance) -> Repair:
+def _ask(instance: Instance) -> Repair:
     def work(row: Instance) -> str | None:
         holder = host_holding(row)
-        if moment_of(row) != moment_of(found) or holder is None:
+        if moment_of(row) != moment_of(instance) or holder is None:
             return None
         send_destroy(row.id, holder.id, row.attempt)
         return f"A removal command was sent to host {holder.name}."
 
-    return of_instance(found.id, work)
+    return of_instance(instance.id, work)

@@ -47,11 +47,11 @@ def _lost_marks() -> QuerySet[DeliveryMark]:
     return DeliveryMark.objects.filter(marked_at__lt=timezone.now() - PATIENCE)
 
 
-def _cast(found: DeliveryMark) -> Callable[[], str | None]:
+def _cast(delivery_mark: DeliveryMark) -> Callable[[], str | None]:
     def work() -> str | None:
-        if not _lost_marks().filter(pk=found.pk).exists():
+        if not _lost_marks().filter(pk=delivery_mark.pk).exists():
             return None
-        deliver([(found.kind, found.subject_id)])
+        deliver([(delivery_mark.kind, delivery_mark.subject_id)])
         return "The job is queued."
 
     return work
@@ -75,13 +75,13 @@ def stuck() -> Iterator[Finding]:
         subject = f"host {names.get(row.host_id, row.host_id)}"
         sentence = f"The {_named(row)} was sent to it by a command that no longer exists: no result is awaited."
         yield Finding("error", subject, sentence, "Send it again.", alone(_again(row)), (row.pk, row.generation))
-    yield from _untold()
+    yield from _undelivered()
 
 
 AHEAD = Prepared(
     lambda: Host.objects.filter(id__in=Delivery.objects.exclude(newer_at=None).values("host_id")).order_by("name")
 )
-KEPT = Prepared(lambda: Delivery.objects.filter(kept=True).order_by("host_id", "kind", "subject_id"))
+RETAINED = Prepared(lambda: Delivery.objects.filter(kept=True).order_by("host_id", "kind", "subject_id"))
 
 
 @check("newer_documents")
@@ -98,7 +98,7 @@ def newer() -> Iterator[Finding]:
         sentence += f", last at {last:%Y-%m-%d %H:%M:%S}: records are lost. The recorded versions are sent again."
         repair = alone(partial(_acknowledge, host.id))
         yield Finding("warning", f"host {host.name}", sentence, "Acknowledge it, and stop reporting it.", repair, last)
-    kept = KEPT()
+    kept = RETAINED()
     names = dict(Host.objects.values_list("id", "name")) if kept else {}
     taken = _vnis_of_others(kept)
     for row in kept:
@@ -145,10 +145,10 @@ def _without_command(before: Any) -> QuerySet[Delivery]:
     return Delivery.objects.filter(old, command_id__isnull=False).exclude(Exists(there))
 
 
-def _again(found: Delivery) -> Callable[[], str | None]:
+def _again(delivery: Delivery) -> Callable[[], str | None]:
     def work() -> str | None:
         rows = _without_command(timezone.now() - PATIENCE)
-        row = rows.select_for_update(of=("self",)).filter(pk=found.pk).first()
+        row = rows.select_for_update(of=("self",)).filter(pk=delivery.pk).first()
         if row is None:
             return None
         send_again(row)
@@ -158,7 +158,7 @@ def _again(found: Delivery) -> Callable[[], str | None]:
     return work
 
 
-TOLD = Prepared(
+WITH_DOCUMENTS = Prepared(
     lambda since: Host.objects.filter(seen_since(since), contract_version__gte=DOCUMENTS, connected=True).order_by(
         "name"
     ),
@@ -167,14 +167,14 @@ TOLD = Prepared(
 """Hosts that are up, and whose agents accept documents."""
 
 
-def _untold() -> Iterator[Finding]:
+def _undelivered() -> Iterator[Finding]:
     """Find hosts that were not sent all documents that they need, or have documents that they no longer need.
 
     Does nothing while a delivery is pending.
     """
     if DeliveryMark.objects.exists() or next(waiting_jobs(JOB), None) is not None:
         return
-    for host in TOLD(since=long_ago(timezone.now())):
+    for host in WITH_DOCUMENTS(since=long_ago(timezone.now())):
         missing, needless = _differences(host)
         if missing or needless:
             sentence = "Documents of networks, routers, groups or floating IPs that it needs and was not sent:"

@@ -33,8 +33,8 @@ def guest_volumes() -> Iterator[Finding]:
     """
     real = PoolHost.objects.exclude(pool__driver="fake")
     using = Attachment.objects.exclude(volume__pool__driver="fake").exclude(host=None)
-    found = Host.objects.filter(id__in=real.values("host_id")) | Host.objects.filter(id__in=using.values("host_id"))
-    for host in found.filter(alive(timezone.now()), connected=True).distinct().order_by("name"):
+    hosts = Host.objects.filter(id__in=real.values("host_id")) | Host.objects.filter(id__in=using.values("host_id"))
+    for host in hosts.filter(alive(timezone.now()), connected=True).distinct().order_by("name"):
         try:
             answer = calls.call(host.id, GuestVolumesCall(), PATIENCE)
         except UnavailableError:

@@ -41,11 +41,11 @@ def _of_earlier_attempts() -> Iterator[object]:
     yield from Allocation.objects.filter(attempt__lt=F("instance__attempt")).values_list("instance_id", flat=True)
 
 
-def _cast(found: Instance) -> Repair:
+def _cast(instance: Instance) -> Repair:
     def work(row: Instance) -> str | None:
-        if moment_of(row) != moment_of(found) or not is_waiting(row) or (str(row.id), row.attempt) in _queued():
+        if moment_of(row) != moment_of(instance) or not is_waiting(row) or (str(row.id), row.attempt) in _queued():
             return None
         cast_schedule(row)
         return "A scheduling job was queued."
 
-    return of_instance(found.id, work)
+    return of_instance(instance.id, work)

@@ -13,7 +13,7 @@ from provisioning.hosts.leftovers import settled
 from provisioning.hosts.models import Leftover
 
 FOREIGN = "foreign_domain"
-TOLD = 20
+MOST_LISTED = 20
 """Maximum number of findings without a repair for each host, so that one host does not hide the others."""
 WORDS = {
     "guest": "a guest",
@@ -41,13 +41,13 @@ def leftovers() -> Iterator[Finding]:
         else:
             instance = known.get(row.subject_id) if row.subject_id else None
             if instance is None or row.kind == "domain" or _is_reported(row, instance):
-                found = _left_over(row, instance)
-                strange[row.host.name] += found.repair is None
-                if found.repair is not None or strange[row.host.name] <= TOLD:
-                    yield found
+                finding = _left_over(row, instance)
+                strange[row.host.name] += finding.repair is None
+                if finding.repair is not None or strange[row.host.name] <= MOST_LISTED:
+                    yield finding
     for host, many in strange.items():
-        if many > TOLD:
-            sentence = f"It has {many - TOLD} more leftovers. They are not touched."
+        if many > MOST_LISTED:
+            sentence = f"It has {many - MOST_LISTED} more leftovers. They are not touched."
             yield Finding("warning", f"host {host}", sentence, evidence="more")
     for host, names in foreign.items():
         listed = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
@@ -84,12 +84,12 @@ def _left_over(row: Leftover, instance: Instance | None) -> Finding:
     return Finding("warning", subject, sentence, "Ask the host to remove it.", _ask(row, instance.id), evidence)
 
 
-def _ask(found: Leftover, instance_id: uuid.UUID) -> Repair:
+def _ask(leftover: Leftover, instance_id: uuid.UUID) -> Repair:
     def work(instance: Instance) -> str | None:
-        row = Leftover.objects.filter(pk=found.pk).first()
+        row = Leftover.objects.filter(pk=leftover.pk).first()
         if row is None or not is_left_over(row, instance):
             return None
         send_removal(row.host_id, instance)
-        return f"Host {found.host.name} was asked to remove everything of the server."
+        return f"Host {leftover.host.name} was asked to remove everything of the server."
 
     return of_instance(instance_id, work)

@@ -46,10 +46,10 @@ def second_hosts() -> Iterator[Finding]:
         yield Finding("error", named(row.instance), sentence, "Ask the host.", _leave(row), evidence)
 
 
-def _leave(found: MoveAllocation) -> Repair:
+def _leave(move_allocation: MoveAllocation) -> Repair:
     def work(instance: Instance) -> str | None:
         row = second_of(instance.id)
-        if row is None or row.pk != found.pk or not _left().filter(pk=found.pk).exists():
+        if row is None or row.pk != move_allocation.pk or not _left().filter(pk=move_allocation.pk).exists():
             return None
         if row.host_id == instance.host_id:
             release_second(instance.id)
@@ -57,7 +57,7 @@ def _leave(found: MoveAllocation) -> Repair:
         leave_second(instance)
         return f"A removal command was sent to host {row.host.name}."
 
-    return of_instance(found.instance_id, work)
+    return of_instance(move_allocation.instance_id, work)
 
 
 def _elsewhere(instance: Instance | None = None) -> QuerySet[Instance]:
@@ -77,14 +77,14 @@ def bound_ports() -> Iterator[Finding]:
         yield Finding("error", named(row), sentence, "Bind them to its host.", _bind(row), moment_of(row))
 
 
-def _bind(found: Instance) -> Repair:
+def _bind(seen: Instance) -> Repair:
     def work(instance: Instance) -> str | None:
-        if moment_of(instance) != moment_of(found) or not _elsewhere(instance).exists():
+        if moment_of(instance) != moment_of(seen) or not _elsewhere(instance).exists():
             return None
         network.bind_ports(instance.id, instance.host_name)
         return f"The ports are bound to host {instance.host_name}."
 
-    return of_instance(found.id, work)
+    return of_instance(seen.id, work)
 
 
 def _twice(instance: Instance | None = None) -> QuerySet[Instance]:
@@ -102,14 +102,14 @@ def second_bindings() -> Iterator[Finding]:
         yield Finding("error", named(row), sentence, "End the second binding.", _unbind(row), moment_of(row))
 
 
-def _unbind(found: Instance) -> Repair:
+def _unbind(seen: Instance) -> Repair:
     def work(instance: Instance) -> str | None:
         if not _twice(instance).exists():
             return None
         network.bind_second(instance.id, "")
         return "The ports are bound to the server's host only."
 
-    return of_instance(found.id, work)
+    return of_instance(seen.id, work)
 
 
 def _second(key: uuid.UUID | None = None) -> QuerySet[Attachment]:
@@ -129,11 +129,11 @@ def second_connections() -> Iterator[Finding]:
         yield Finding("error", f"volume {row.volume_id}", sentence, "End that export.", _end_second(row), evidence)
 
 
-def _end_second(found: Attachment) -> Repair:
+def _end_second(attachment: Attachment) -> Repair:
     def work() -> str | None:
-        if not _second(found.id).filter(second_host_id=found.second_host_id).exists():
+        if not _second(attachment.id).filter(second_host_id=attachment.second_host_id).exists():
             return None
-        drop([found.id])
+        drop([attachment.id])
         return "The export was ended."
 
     return alone(work)
@@ -177,12 +177,12 @@ def _keeps_export(row: Attachment) -> str:
     return holds.reason(row.volume)
 
 
-def _export_there(found: Attachment) -> Repair:
+def _export_there(attachment: Attachment) -> Repair:
     def work(instance: Instance) -> str | None:
-        row = _misplaced().filter(pk=found.pk, host=found.host).first()
+        row = _misplaced().filter(pk=attachment.pk, host=attachment.host).first()
         if row is None or instance.host is None or _keeps_export(row):
             return None
         attachments.connect(row, instance.host)
         return f"It is exported to host {instance.host.name}, and the guest's disk is updated."
 
-    return of_instance(found.instance_id or NOBODY, work)
+    return of_instance(attachment.instance_id or NOBODY, work)

@@ -19,7 +19,7 @@ from compute_agent.contract.volume import (
 )
 from provisioning.common.errors import UnavailableError
 from provisioning.common.values.ids import NOBODY, read_id
-from provisioning.doctor.checks.volumes import BATCH, LONG_PAST, TOLD, as_subject
+from provisioning.doctor.checks.volumes import BATCH, LONG_PAST, MOST_LISTED, as_subject
 from provisioning.doctor.finding import Finding, Repair, check, number
 from provisioning.doctor.repairs import alone
 from provisioning.hosts import calls, commands
@@ -90,11 +90,11 @@ def _unknown(served: PoolHost, stored: dict[str, StoredVolume]) -> Iterator[Find
             yield Finding("warning", subject, sentence, "Send its host the removal command again.", repair, key)
             continue
         left_alone += 1
-        if left_alone <= TOLD:
+        if left_alone <= MOST_LISTED:
             sentence = f"It has the volume {key}, which has no record. It is not touched: the records may be lost."
             yield Finding("warning", subject, sentence, evidence=key)
-    if left_alone > TOLD:
-        sentence = f"It has {left_alone - TOLD} more such volumes. They are not touched."
+    if left_alone > MOST_LISTED:
+        sentence = f"It has {left_alone - MOST_LISTED} more such volumes. They are not touched."
         yield Finding("warning", subject, sentence, evidence="more")
 
 

@@ -33,29 +33,29 @@ def workers() -> Iterator[Finding]:
 @check("queue", at_once=True)
 def depth_of_queue() -> Iterator[Finding]:
     """Find a queue that is too long, or whose oldest message waits too long."""
-    found = depth()
-    if found.waiting > DEEP:
-        sentence = f"{found.waiting} messages are waiting: there are too few workers, or they are too slow."
+    messages = depth()
+    if messages.waiting > DEEP:
+        sentence = f"{messages.waiting} messages are waiting: there are too few workers, or they are too slow."
         yield Finding("warning", "queue", sentence, evidence="deep")
-    if found.oldest is not None and timezone.now() - found.oldest > OLD:
-        minutes = round((timezone.now() - found.oldest).total_seconds() / 60)
+    if messages.oldest is not None and timezone.now() - messages.oldest > OLD:
+        minutes = round((timezone.now() - messages.oldest).total_seconds() / 60)
         sentence = f"The oldest message has been waiting for {minutes} minutes."
-        yield Finding("warning", "queue", sentence, evidence=found.oldest)
+        yield Finding("warning", "queue", sentence, evidence=messages.oldest)
 
 
 @check("foreign_messages")
 def strangers() -> Iterator[Finding]:
     """Find messages that no worker would run."""
-    for found in foreign_messages():
-        sentence = f"It is not one of Novella's jobs: {found.reason}. It is never run."
-        yield Finding("error", f"message {found.id}", sentence, "Remove it.", _remove(found), found.id)
+    for message in foreign_messages():
+        sentence = f"It is not one of Novella's jobs: {message.reason}. It is never run."
+        yield Finding("error", f"message {message.id}", sentence, "Remove it.", _remove(message), message.id)
 
 
-def _remove(found: Foreign) -> Repair:
+def _remove(foreign: Foreign) -> Repair:
     def repair() -> str | None:
-        if not any(each.id == found.id for each in foreign_messages()):
+        if not any(each.id == foreign.id for each in foreign_messages()):
             return None
-        rows.finish(found.id)
+        rows.finish(foreign.id)
         return "It was removed."
 
     return repair

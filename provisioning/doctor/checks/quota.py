@@ -14,12 +14,12 @@ def quota() -> Iterator[Finding]:
     """Find reservations and counters that differ from the records. ``quotas.examine`` reads twice to omit concurrent
     changes.
     """
-    for found in examine():
-        subject = f"{'user' if found.resource in PER_USER else 'project'} {found.scope_id.hex}"
-        yield Finding("error", subject, str(found), "Count again.", partial(_repair, found))
+    for drift in examine():
+        subject = f"{'user' if drift.resource in PER_USER else 'project'} {drift.scope_id.hex}"
+        yield Finding("error", subject, str(drift), "Count again.", partial(_repair, drift))
 
 
-def _repair(found: Drift) -> str | None:
+def _repair(drift: Drift) -> str | None:
     """Count all quotas again; the first repaired finding also repairs the others."""
     repair()
-    return "Counted again." if found not in examine() else None
+    return "Counted again." if drift not in examine() else None

@@ -22,8 +22,8 @@ def rejected_reports() -> Iterator[Finding]:
         yield Finding("error", f"host {row.host.name}", sentence, "Retry it.", _try_now(row), row.pk)
 
 
-def _try_now(found: RejectedReport) -> Repair:
+def _try_now(rejected_report: RejectedReport) -> Repair:
     def repair() -> str | None:
-        return "It is retried within seconds." if rejected.try_now([found.pk]) else None
+        return "It is retried within seconds." if rejected.try_now([rejected_report.pk]) else None
 
     return repair

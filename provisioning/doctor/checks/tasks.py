@@ -64,7 +64,7 @@ def states() -> Iterator[Finding]:
         yield Finding("error", named(row), sentence, evidence=moment_of(row))
 
 
-def _deadline(found: Instance) -> Repair:
+def _deadline(instance: Instance) -> Repair:
     def work(row: Instance) -> str | None:
         if (row.task_state is None) == (row.task_deadline is None):
             return None
@@ -72,25 +72,25 @@ def _deadline(found: Instance) -> Repair:
         Instance.objects.filter(id=row.id).update(task_deadline=deadline)
         return f"The deadline is now {deadline:%H:%M:%S}." if deadline else "The deadline was removed."
 
-    return of_instance(found.id, work)
+    return of_instance(instance.id, work)
 
 
-def _reap(found: Instance) -> Repair:
+def _reap(instance: Instance) -> Repair:
     def repair() -> str | None:
         reaper.reap()
-        row = Instance.objects.get(id=found.id)
-        if row.task_state is not None and row.task_deadline == found.task_deadline:
+        row = Instance.objects.get(id=instance.id)
+        if row.task_state is not None and row.task_deadline == instance.task_deadline:
             return None
         return f"The reaper has handled it: {row.vm_state}, {row.task_state or 'no task'}."
 
     return repair
 
 
-def _date(found: Instance) -> Repair:
+def _date(instance: Instance) -> Repair:
     def work(row: Instance) -> str | None:
         if row.vm_state != VmState.DELETED or row.deleted_at is not None:
             return None
         Instance.objects.filter(id=row.id).update(deleted_at=row.updated_at)
         return "The deletion time was set to the time of the last change."
 
-    return of_instance(found.id, work)
+    return of_instance(instance.id, work)

@@ -24,7 +24,7 @@ BATCH = 1000
 """Volumes that are compared with their attachments in one step."""
 LONG_PAST = timedelta(minutes=5)
 """Time after its deadline at which the reaper must have ended a task."""
-TOLD = 20
+MOST_LISTED = 20
 """Maximum number of unknown volumes that are listed for one pool."""
 
 
@@ -41,8 +41,8 @@ def volumes() -> Iterator[Finding]:
 def _endless(model: type[Model], late: datetime) -> Iterator[Finding]:
     """Find records with a task that has no deadline, or that is long past it."""
     busy = model._default_manager.filter(status__in=TASKS.statuses(model))
-    found = busy.filter(Q(deadline=None) | Q(deadline__lt=late)).order_by("pk")
-    for key, status, deadline in found.values_list("pk", "status", "deadline"):
+    rows = busy.filter(Q(deadline=None) | Q(deadline__lt=late)).order_by("pk")
+    for key, status, deadline in rows.values_list("pk", "status", "deadline"):
         over = "without a deadline" if deadline is None else f"past {deadline:%Y-%m-%d %H:%M:%S}"
         evidence = (status, deadline)
         yield Finding("error", f"{model._meta.verbose_name} {key}", f"It is {status}, {over}.", evidence=evidence)
@@ -158,10 +158,10 @@ def deleted_volumes() -> Iterator[Finding]:
         whose = [
             f"project {key.hex} {gb} GiB" if key else f"of unknown projects {gb} GiB" for key, gb in amounts.items()
         ]
-        more = f", and {len(whose) - TOLD} more" if len(whose) > TOLD else ""
+        more = f", and {len(whose) - MOST_LISTED} more" if len(whose) > MOST_LISTED else ""
         sentence = (
             f"It keeps {sum(amounts.values())} GiB of deleted volumes that clones need, counted in their quotas:"
-            f" {', '.join(whose[:TOLD])}{more}."
+            f" {', '.join(whose[:MOST_LISTED])}{more}."
         )
         yield Finding("note", f"pool {pool.name}", sentence, evidence=tuple(amounts.items()))
 

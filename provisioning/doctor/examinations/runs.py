@@ -11,7 +11,7 @@ from provisioning.doctor.examinations import examination
 from provisioning.doctor.models import DoctorRun
 from provisioning.identity import policy
 
-KEPT = 100
+MOST_RUNS = 100
 RULE = "novella:doctor:run"
 Trigger = Literal["clock", "command", "operator"]
 
@@ -24,16 +24,16 @@ def run(
     repair: bool = False,
     pause: float | None = None,
 ) -> DoctorRun:
-    """Examine the cloud, repair findings if ``repair`` is set, and store the report. The last ``KEPT`` reports are
+    """Examine the cloud, repair findings if ``repair`` is set, and store the report. The last ``MOST_RUNS`` reports are
     kept.
 
     May run at any time, also concurrently with another run. Raises InvalidInputError for an unknown check.
     """
     made = examination.chosen(names)
     started = timezone.now()
-    found = examination.examine(made, pause=examination.PAUSE if pause is None else pause)
-    treated = examination.treat(found, repair=repair)
-    counts = Counter(finding.severity for finding in found)
+    comparison = examination.examine(made, pause=examination.PAUSE if pause is None else pause)
+    treated = examination.treat(comparison, repair=repair)
+    counts = Counter(finding.severity for finding in comparison)
     row = DoctorRun.objects.create(
         started_at=started,
         finished_at=timezone.now(),
@@ -57,7 +57,7 @@ def run(
         repaired=sum(each.repaired is not None for each in treated),
         repair=repair,
     )
-    kept = DoctorRun.objects.order_by("-started_at", "-id").values_list("id", flat=True)[:KEPT]
+    kept = DoctorRun.objects.order_by("-started_at", "-id").values_list("id", flat=True)[:MOST_RUNS]
     DoctorRun.objects.exclude(id__in=list(kept)).delete()
     return row
 

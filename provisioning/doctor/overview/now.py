@@ -27,10 +27,10 @@ IMMEDIATE = [name for name, check in CHECKS.items() if check.at_once]
 
 def faults() -> list[Finding]:
     """Return the present faults, worst first, without notes; a few queries for each check."""
-    found = [each for each in findings(IMMEDIATE) if each.severity != "note"]
+    result = [each for each in findings(IMMEDIATE) if each.severity != "note"]
     for condition in CONDITIONS:
-        found += condition()
-    return sorted(found, key=lambda each: SEVERITIES.index(each.severity))
+        result += condition()
+    return sorted(result, key=lambda each: SEVERITIES.index(each.severity))
 
 
 def reported(run: DoctorRun | None) -> list[Finding]:

@@ -243,9 +243,9 @@ def _scope(
     if requested == "default":
         project = by_id(Project, user.default_project_id)
         return project if project is not None and may_enter(user, project) else None
-    found: tokens.Scope = None
+    result: tokens.Scope = None
     if isinstance(requested, ProjectScope):
-        found = record_by(
+        result = record_by(
             Project,
             record_id=requested.project_id,
             name=requested.name,
@@ -253,24 +253,24 @@ def _scope(
             domain_name=requested.domain_name,
         )
     elif isinstance(requested, DomainScope):
-        found = record_by(Domain, record_id=requested.domain_id, name=requested.name)
+        result = record_by(Domain, record_id=requested.domain_id, name=requested.name)
     elif isinstance(requested, TrustScope):
-        found = _trust(user, requested)
-    if found is None:
+        result = _trust(user, requested)
+    if result is None:
         raise NotAuthenticatedError(REFUSED)
-    return found
+    return result
 
 
 def _trust(user: User, requested: TrustScope) -> Trust | None:
     """Return the trust; None if it cannot be used or its project is disabled. Raises ForbiddenError unless the user is
     its trustee.
     """
-    found = trust_by(requested.trust_id)
-    if found is None or (found.project is not None and not (found.project.enabled and found.project.domain.enabled)):
+    trust = trust_by(requested.trust_id)
+    if trust is None or (trust.project is not None and not (trust.project.enabled and trust.project.domain.enabled)):
         return None
-    if found.trustee_id != user.id:
+    if trust.trustee_id != user.id:
         raise ForbiddenError("User is not a trustee.")
-    return found
+    return trust
 
 
 def _scope_of_credential(requested: Scope, parent: TokenData, credential: ApplicationCredential | None) -> tokens.Scope:

@@ -34,11 +34,11 @@ def matches(pattern: str, path: str) -> bool:
 def _expression(pattern: str) -> str:
     """Return the pattern as a regular expression."""
     parts = []
-    for found in _PARTS.finditer(pattern):
-        if found["deep"]:
+    for match in _PARTS.finditer(pattern):
+        if match["deep"]:
             parts.append(".*")
-        elif found["one"]:
+        elif match["one"]:
             parts.append("[^/]+")
         else:
-            parts.append(re2.escape(found["text"]))
+            parts.append(re2.escape(match["text"]))
     return "".join(parts)

@@ -168,8 +168,8 @@ def _is_timely_2(params: Mapping[str, str]) -> bool:
 
 def _iso(text: str) -> datetime | None:
     with contextlib.suppress(ValueError):
-        found = datetime.fromisoformat(text)
-        return found if found.tzinfo else found.replace(tzinfo=UTC)
+        moment = datetime.fromisoformat(text)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return None
 
 

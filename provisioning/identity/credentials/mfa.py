@@ -31,5 +31,5 @@ def required(user: User, methods: Iterable[str]) -> list[list[str]]:
 
 def _rules(user: User) -> list[list[str]]:
     rules = user.options.get("multi_factor_auth_rules")
-    found = rules if isinstance(rules, list) else []
-    return [list(dict.fromkeys(rule)) for rule in found if isinstance(rule, list) and rule]
+    listed = rules if isinstance(rules, list) else []
+    return [list(dict.fromkeys(rule)) for rule in listed if isinstance(rule, list) and rule]

@@ -31,11 +31,11 @@ def registered_limits(part: Part) -> RowPage[RegisteredLimit]:
 def existing_registered_limit(registered_limit_id: str) -> RegisteredLimit:
     """Return a registered limit.  Raises NotFoundError."""
     key = read_id(registered_limit_id)
-    found = RegisteredLimit.objects.filter(id=key).first() if key else None
-    if found is None:
+    registered_limit = RegisteredLimit.objects.filter(id=key).first() if key else None
+    if registered_limit is None:
         shown = registered_limit_id[:64].replace("\0", "")
         raise NotFoundError(f"Could not find registered limit for {shown}.")
-    return found
+    return registered_limit
 
 
 def limits_for(context: RequestContext, part: Part, *, everything: bool) -> RowPage[Limit]:
@@ -57,7 +57,7 @@ def limits_for(context: RequestContext, part: Part, *, everything: bool) -> RowP
 def existing_limit(limit_id: str) -> Limit:
     """Return a limit with its project and registered limit.  Raises NotFoundError."""
     key = read_id(limit_id)
-    found = Limit.objects.select_related("registered_limit", "project").filter(id=key).first() if key else None
-    if found is None:
+    limit = Limit.objects.select_related("registered_limit", "project").filter(id=key).first() if key else None
+    if limit is None:
         raise NotFoundError(f"Could not find limit for {limit_id[:64]}.")
-    return found
+    return limit

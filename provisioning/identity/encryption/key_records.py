@@ -104,13 +104,13 @@ def accept(kinds: Iterable[str] = KINDS) -> list[MachineKeys]:
     """
     for folder in (keys.TOKENS, keys.CREDENTIALS):
         folder.ensure()
-    found = [each for each in held() if each.kind in set(kinds) and each.fingerprints]
-    for each in found:
+    result = [each for each in held() if each.kind in set(kinds) and each.fingerprints]
+    for each in result:
         KeyRecord.objects.update_or_create(kind=each.kind, defaults={"current": each.newest, "previous": ""})
         KeyHolder.objects.update_or_create(
             machine=this_machine(), kind=each.kind, defaults={"fingerprints": list(each.fingerprints)}
         )
-    return found
+    return result
 
 
 def forget(machine: str) -> int:

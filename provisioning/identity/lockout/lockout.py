@@ -153,8 +153,8 @@ def forget_addresses() -> int:
 
 def _known(user_id: uuid.UUID, method: str) -> set[str]:
     """Return the networks from which the user has logged in with this method in the last ``REMEMBERED``."""
-    found = KnownAddress.objects.filter(user_id=user_id, method=method, seen_at__gt=timezone.now() - REMEMBERED)
-    return set(found.values_list("network", flat=True))
+    rows = KnownAddress.objects.filter(user_id=user_id, method=method, seen_at__gt=timezone.now() - REMEMBERED)
+    return set(rows.values_list("network", flat=True))
 
 
 def _bucket(account: str, network: str) -> str:

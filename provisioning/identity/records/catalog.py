@@ -87,7 +87,7 @@ def filled(url: str, public_url: str, project_id: uuid.UUID | None) -> str | Non
         values |= {"project_id": project_id.hex, "tenant_id": project_id.hex}
     if not _KNOWN.intersection(_SUBSTITUTION.findall(url)) <= values.keys():
         return None
-    return _SUBSTITUTION.sub(lambda found: values.get(found[1], found[0]), url)
+    return _SUBSTITUTION.sub(lambda match: values.get(match[1], match[0]), url)
 
 
 def is_filtered_by(

@@ -30,7 +30,7 @@ def _named() -> Exists:
 
 
 PURGED = (Purged("access rules", AccessRule, _access_rules, prepare=note_unused),)
-KEPT = {
+UNPURGED = {
     **dict.fromkeys(
         (
             *("identity.Domain", "identity.Project", "identity.ProjectTag", "identity.Role"),

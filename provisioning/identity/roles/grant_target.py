@@ -32,9 +32,9 @@ def columns_of(**target: Unpack[Target]) -> dict[str, Any]:
     blank: Target = {
         "user": None, "group": None, "project": None, "domain": None, "system": False, "inherited": False,
     }  # fmt: skip
-    found = blank | target
-    if (found["user"] is None) == (found["group"] is None):
+    columns = blank | target
+    if (columns["user"] is None) == (columns["group"] is None):
         raise ValueError("A role must be assigned to a user or to a group.")
-    if [found["project"] is not None, found["domain"] is not None, found["system"]].count(True) != 1:
+    if [columns["project"] is not None, columns["domain"] is not None, columns["system"]].count(True) != 1:
         raise ValueError("A role must be assigned on a project, a domain or the system.")
-    return dict(found)
+    return dict(columns)

@@ -34,12 +34,12 @@ def roles_bringing(*names: str) -> set[uuid.UUID]:
     one of them.
     """
     named = functools.reduce(operator.or_, (Q(name__iexact=name) for name in names))
-    found = set(Role.objects.filter(named, domain=None).values_list("id", flat=True))
-    new = found
+    result = set(Role.objects.filter(named, domain=None).values_list("id", flat=True))
+    new = result
     while new:
-        new = set(ImpliedRole.objects.filter(implied__in=new).values_list("prior", flat=True)) - found
-        found |= new
-    return found
+        new = set(ImpliedRole.objects.filter(implied__in=new).values_list("prior", flat=True)) - result
+        result |= new
+    return result
 
 
 def roles_beyond_domains() -> set[uuid.UUID]:

@@ -93,30 +93,30 @@ def assignments(
         projects = {filters.project_id} if filters.project_id is not None else set()
     if effective:
         return list(islice(_effective(filters, projects, tree), limit))
-    found = _stored(filters)
+    rows = _stored(filters)
     if filters.user_id is not None:
-        found = found.filter(user=filters.user_id)
+        rows = rows.filter(user=filters.user_id)
     if filters.role_id is not None:
-        found = found.filter(role=filters.role_id)
+        rows = rows.filter(role=filters.role_id)
     if filters.inherited:
-        found = found.filter(inherited=True)
+        rows = rows.filter(inherited=True)
     if filters.on_projects:
-        found = found.filter(project__in=projects)
+        rows = rows.filter(project__in=projects)
     if filters.domain_id is not None:
-        found = found.filter(domain=filters.domain_id)
-    return [_as_given(row) for row in found[:limit]]
+        rows = rows.filter(domain=filters.domain_id)
+    return [_as_given(row) for row in rows[:limit]]
 
 
 def _stored(filters: AssignmentFilters) -> QuerySet[RoleAssignment]:
     """Return the rows, with the filters that apply to stored and effective assignments alike."""
-    found = RoleAssignment.objects.order_by("id")
+    rows = RoleAssignment.objects.order_by("id")
     if filters.group_id is not None:
-        found = found.filter(group=filters.group_id)
+        rows = rows.filter(group=filters.group_id)
     if filters.system:
-        found = found.filter(system=True)
+        rows = rows.filter(system=True)
     if filters.within_domain_id is not None:
-        found = found.filter(Q(domain=filters.within_domain_id) | Q(project__domain=filters.within_domain_id))
-    return found
+        rows = rows.filter(Q(domain=filters.within_domain_id) | Q(project__domain=filters.within_domain_id))
+    return rows
 
 
 def _as_given(row: RoleAssignment) -> Assignment:
@@ -134,19 +134,19 @@ def _as_given(row: RoleAssignment) -> Assignment:
 
 def _effective(filters: AssignmentFilters, projects: set[uuid.UUID], tree: ProjectTree) -> Iterator[Assignment]:
     """Yield effective assignments: users, then targets, then roles are expanded."""
-    found = _stored(filters)
+    rows = _stored(filters)
     if filters.user_id is not None:
         mine = GroupMembership.objects.filter(user=filters.user_id).values("group")
-        found = found.filter(Q(user=filters.user_id) | Q(group__in=mine))
+        rows = rows.filter(Q(user=filters.user_id) | Q(group__in=mine))
     if filters.on_projects:
-        found = found.filter(Q(project__in=projects | tree.above(projects)) | Q(domain__in=tree.domains(projects)))
+        rows = rows.filter(Q(project__in=projects | tree.above(projects)) | Q(domain__in=tree.domains(projects)))
     if filters.domain_id is not None:
-        found = found.filter(domain=filters.domain_id, inherited=False)
+        rows = rows.filter(domain=filters.domain_id, inherited=False)
     members = _members(filters)
     closure = _closure()
     requested = _matcher(filters, projects)
     seen: set[Assignment] = set()
-    for row in found.iterator(chunk_size=1000):
+    for row in rows.iterator(chunk_size=1000):
         for person in _persons(_as_given(row), members):
             for place in _places(person, tree):
                 for each in closure(place):
@@ -216,11 +216,11 @@ def _closure() -> Callable[[Assignment], Iterator[Assignment]]:
 
 
 def _members(filters: AssignmentFilters) -> dict[uuid.UUID, list[uuid.UUID]]:
-    found = GroupMembership.objects.filter(group__in=RoleAssignment.objects.filter(group__isnull=False).values("group"))
+    rows = GroupMembership.objects.filter(group__in=RoleAssignment.objects.filter(group__isnull=False).values("group"))
     if filters.user_id is not None:
-        found = found.filter(user=filters.user_id)
+        rows = rows.filter(user=filters.user_id)
     members: dict[uuid.UUID, list[uuid.UUID]] = {}
-    for group_id, user_id in found.order_by("id").values_list("group_id", "user_id"):
+    for group_id, user_id in rows.order_by("id").values_list("group_id", "user_id"):
         members.setdefault(group_id, []).append(user_id)
     return members
 
@@ -236,13 +236,13 @@ class Names:
     domains: dict[str, Domain]
 
 
-def names_of(found: list[Assignment]) -> Names:
+def names_of(rows: list[Assignment]) -> Names:
     """Return the records that these assignments refer to, in five queries."""
 
     def ids(column: str) -> set[uuid.UUID]:
-        return {value for each in found if (value := getattr(each, column)) is not None}
+        return {value for each in rows if (value := getattr(each, column)) is not None}
 
-    domains = Domain.objects.in_bulk({each.domain_id for each in found if each.domain_id is not None})
+    domains = Domain.objects.in_bulk({each.domain_id for each in rows if each.domain_id is not None})
     return Names(
         roles=Role.objects.select_related("domain").in_bulk(ids("role_id")),
         users=User.objects.select_related("domain").in_bulk(ids("user_id")),

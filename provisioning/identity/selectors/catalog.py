@@ -127,18 +127,18 @@ def _endpoint(row: _Row, url: str) -> dict[str, Any]:
 
 def regions(*, parent_id: str | None = None) -> list[Region]:
     """Return the regions by id; ``parent_id``: only the children of this region."""
-    found = Region.objects.order_by("id")
+    rows = Region.objects.order_by("id")
     if parent_id is None:
-        return list(found)
-    return [] if "\0" in parent_id else list(found.filter(parent=parent_id))
+        return list(rows)
+    return [] if "\0" in parent_id else list(rows.filter(parent=parent_id))
 
 
 def existing_region(region_id: str) -> Region:
     """Return a region.  Raises NotFoundError."""
-    found = None if "\0" in region_id else Region.objects.filter(id=region_id).first()
-    if found is None:
+    region = None if "\0" in region_id else Region.objects.filter(id=region_id).first()
+    if region is None:
         raise NotFoundError(f"Could not find region: {_shown(region_id)}.")
-    return found
+    return region
 
 
 def policies() -> list[Policy]:
@@ -182,10 +182,10 @@ def existing_endpoint(endpoint_id: str) -> Endpoint:
 
 def _existing(model: type[_Record], kind: str, identity: str) -> _Record:
     key = read_id(identity)
-    found = model._default_manager.filter(pk=key).first() if key else None
-    if found is None:
+    result = model._default_manager.filter(pk=key).first() if key else None
+    if result is None:
         raise NotFoundError(f"Could not find {kind}: {_shown(identity)}.")
-    return found
+    return result
 
 
 def _shown(text: str) -> str:

@@ -25,13 +25,13 @@ def credentials_for(
     """Return the caller's credentials, or with ``everybody`` the credentials of all users, filtered by user and
     type.
     """
-    found = _visible(context, everybody=everybody)
+    rows = _visible(context, everybody=everybody)
     if user_id is not None:
         key = read_id(user_id)
-        found = found.filter(user=key) if key is not None else found.none()
+        rows = rows.filter(user=key) if key is not None else rows.none()
     if kind is not None:
-        found = found.filter(type=kind) if "\0" not in kind else found.none()
-    return list(found.order_by("created_at", "id")[:LARGEST])
+        rows = rows.filter(type=kind) if "\0" not in kind else rows.none()
+    return list(rows.order_by("created_at", "id")[:LARGEST])
 
 
 def ec2_credentials(context: RequestContext) -> QuerySet[Credential]:
@@ -41,23 +41,23 @@ def ec2_credentials(context: RequestContext) -> QuerySet[Credential]:
 
 def existing_credential(context: RequestContext, credential_id: str, *, everybody: bool = False) -> Credential:
     """Return a credential that is visible to the caller.  Raises NotFoundError."""
-    found = None
+    credential = None
     if credential_id.isalnum() and credential_id.isascii():
-        found = _visible(context, everybody=everybody).filter(id=credential_id).first()
-    if found is None:
+        credential = _visible(context, everybody=everybody).filter(id=credential_id).first()
+    if credential is None:
         raise NotFoundError(f"Could not find credential: {credential_id[:64]}.")
-    return found
+    return credential
 
 
 def project_to_enter(context: RequestContext, user_id: uuid.UUID, project_id: str) -> Project:
     """Return the project if the user has a role there or the token is for it.  Raises NotFoundError."""
     key = read_id(project_id)
-    found = next((project for project in projects_of(user_id) if project.id == key), None)
-    if found is None and key is not None and context.trust_id is not None and key == context.project_id:
-        found = by_id(Project, key)
-    if found is None:
+    row = next((project for project in projects_of(user_id) if project.id == key), None)
+    if row is None and key is not None and context.trust_id is not None and key == context.project_id:
+        row = by_id(Project, key)
+    if row is None:
         raise NotFoundError(f"Could not find project: {project_id[:64]}.")
-    return found
+    return row
 
 
 def _visible(context: RequestContext, *, everybody: bool) -> QuerySet[Credential]:
@@ -67,15 +67,15 @@ def _visible(context: RequestContext, *, everybody: bool) -> QuerySet[Credential
     other blobs could give more rights. With the token of a trust, even an operator does not see credentials of other
     projects.
     """
-    found = Credential.objects.select_related("user", "project", "application_credential")
+    rows = Credential.objects.select_related("user", "project", "application_credential")
     if not everybody:
-        found = found.filter(user=context.user_id)
+        rows = rows.filter(user=context.user_id)
     if context.application_credential_id is not None and not context.is_admin:
-        found = found.filter(application_credential=context.application_credential_id)
+        rows = rows.filter(application_credential=context.application_credential_id)
     if context.trust_id is not None:
-        found = found.filter(project=context.project_id)
-        found = found if context.is_admin else found.filter(trust=context.trust_id)
-    return found
+        rows = rows.filter(project=context.project_id)
+        rows = rows if context.is_admin else rows.filter(trust=context.trust_id)
+    return rows
 
 
 class Limits(NamedTuple):
@@ -106,10 +106,10 @@ def own_application_credentials(context: RequestContext) -> QuerySet[Application
 
 def application_credentials_of(user: User, *, name: str | None = None) -> list[ApplicationCredential]:
     """Return the user's application credentials with their roles, access rules and project, by name."""
-    found = ApplicationCredential.objects.filter(user=user).order_by("name")
+    rows = ApplicationCredential.objects.filter(user=user).order_by("name")
     if name is not None:
-        found = found.filter(name=name) if "\0" not in name else found.none()
-    return list(found.select_related("project").prefetch_related("roles", "access_rules"))
+        rows = rows.filter(name=name) if "\0" not in name else rows.none()
+    return list(rows.select_related("project").prefetch_related("roles", "access_rules"))
 
 
 def application_credential_by(
@@ -119,23 +119,23 @@ def application_credential_by(
 
     With an id and a user, it must belong to that user.
     """
-    found = ApplicationCredential.objects.select_related("user__domain", "project__domain")
+    rows = ApplicationCredential.objects.select_related("user__domain", "project__domain")
     if user is not None:
-        found = found.filter(user=user)
+        rows = rows.filter(user=user)
     if credential_id is not None:
         key = read_id(credential_id)
-        return found.filter(id=key).first() if key else None
+        return rows.filter(id=key).first() if key else None
     if user is None or name is None or "\0" in name:
         return None
-    return found.filter(name=name).first()
+    return rows.filter(name=name).first()
 
 
 def existing_application_credential(user: User, credential_id: str) -> ApplicationCredential:
     """Return the user's application credential with this id.  Raises NotFoundError."""
-    found = application_credential_by(credential_id=credential_id, user=user)
-    if found is None:
+    application_credential = application_credential_by(credential_id=credential_id, user=user)
+    if application_credential is None:
         raise NotFoundError(f"Could not find Application Credential: {credential_id[:64]}.")
-    return found
+    return application_credential
 
 
 def access_rules_of(user: User) -> list[AccessRule]:
@@ -146,10 +146,10 @@ def access_rules_of(user: User) -> list[AccessRule]:
 def existing_access_rule(user: User, rule_id: str) -> AccessRule:
     """Return the user's access rule with this id.  Raises NotFoundError."""
     key = read_id(rule_id)
-    found = AccessRule.objects.filter(user=user, id=key).first() if key else None
-    if found is None:
+    access_rule = AccessRule.objects.filter(user=user, id=key).first() if key else None
+    if access_rule is None:
         raise NotFoundError(f"Could not find Access Rule: {rule_id[:64]}.")
-    return found
+    return access_rule
 
 
 def role_by(*, role_id: str | None = None, name: str | None = None) -> Role | None:
@@ -167,37 +167,37 @@ def trust_by(trust_id: str, *, used_up: bool = False) -> Trust | None:
     ``used_up``: also if it has no uses left; tokens that were issued for it stay valid.
     """
     key = read_id(trust_id)
-    found = Trust.objects.select_related("trustor__domain", "trustee__domain", "project__domain")
-    found = found.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
+    rows = Trust.objects.select_related("trustor__domain", "trustee__domain", "project__domain")
+    rows = rows.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
     if not used_up:
-        found = found.filter(Q(remaining_uses=None) | Q(remaining_uses__gt=0))
-    return found.filter(id=key).first() if key else None
+        rows = rows.filter(Q(remaining_uses=None) | Q(remaining_uses__gt=0))
+    return rows.filter(id=key).first() if key else None
 
 
 def existing_trust(trust_id: str, *, used_up: bool = False) -> Trust:
     """As ``trust_by``, but raises NotFoundError instead of returning None."""
-    found = trust_by(trust_id, used_up=used_up)
-    if found is None:
+    trust = trust_by(trust_id, used_up=used_up)
+    if trust is None:
         raise NotFoundError(f"Could not find trust: {trust_id[:64]}.")
-    return found
+    return trust
 
 
 def trust_of_token(trust_id: uuid.UUID) -> Trust:
     """Return the trust of a valid token, which may have no uses left; raises NotFoundError."""
-    found = Trust.objects.filter(id=trust_id).first()
-    if found is None:
+    trust = Trust.objects.filter(id=trust_id).first()
+    if trust is None:
         raise NotFoundError(f"Could not find trust: {trust_id.hex}.")
-    return found
+    return trust
 
 
 def trusts(*, trustor_id: str | None = None, trustee_id: str | None = None) -> list[Trust]:
     """Return the trusts of these users, or all, the oldest first, including trusts that can no longer be used."""
-    found: QuerySet[Trust] = Trust.objects.order_by("created_at", "id")
+    rows: QuerySet[Trust] = Trust.objects.order_by("created_at", "id")
     for name, text in (("trustor", trustor_id), ("trustee", trustee_id)):
         if text is not None:
             key = read_id(text)
-            found = found.filter(**{name: key}) if key else found.none()
-    return list(found)
+            rows = rows.filter(**{name: key}) if key else rows.none()
+    return list(rows)
 
 
 def roles_of_trust(trust: Trust) -> list[Role]:

@@ -103,22 +103,22 @@ def inside(domain: Domain) -> dict[str, int]:
 
 def users_to_choose(text: str, *, within: str = "", beside: Group | None = None) -> list[User]:
     """Return the first matching users by name; ``within``: in this domain; ``beside``: not in this group."""
-    found = _narrow(User.objects.order_by("name", "id"), text, "email", within=within).select_related("domain")
+    rows = _narrow(User.objects.order_by("name", "id"), text, "email", within=within).select_related("domain")
     if beside is not None:
-        found = found.exclude(id__in=GroupMembership.objects.filter(group=beside).values("user"))
-    return list(found[:SHORT_LIST])
+        rows = rows.exclude(id__in=GroupMembership.objects.filter(group=beside).values("user"))
+    return list(rows[:SHORT_LIST])
 
 
 def groups_to_choose(text: str, *, within: str = "") -> list[Group]:
     """Return the first matching groups by name; ``within``: in this domain."""
-    found = _narrow(Group.objects.order_by("name", "id"), text, within=within)
-    return list(found.select_related("domain")[:SHORT_LIST])
+    groups = _narrow(Group.objects.order_by("name", "id"), text, within=within)
+    return list(groups.select_related("domain")[:SHORT_LIST])
 
 
 def projects_to_choose(text: str, *, within: str = "") -> list[Project]:
     """Return the first matching projects by name; ``within``: in this domain."""
-    found = _narrow(Project.objects.order_by("name", "id"), text, within=within)
-    return list(found.select_related("domain")[:SHORT_LIST])
+    projects = _narrow(Project.objects.order_by("name", "id"), text, within=within)
+    return list(projects.select_related("domain")[:SHORT_LIST])
 
 
 def roles_to_choose(domain: Domain | None = None) -> list[Role]:
@@ -128,8 +128,8 @@ def roles_to_choose(domain: Domain | None = None) -> list[Role]:
 
 def all_domains(*, within: str = "") -> list[Domain]:
     """Return all domains by name; ``within``: only this one."""
-    found = Domain.objects.order_by("name")
-    return list(found.filter(id=within) if within else found)
+    rows = Domain.objects.order_by("name")
+    return list(rows.filter(id=within) if within else rows)
 
 
 def roles_by_id(ids: Iterable[str]) -> list[Role]:
@@ -145,14 +145,14 @@ def implied_by(role: Role) -> list[Role]:
 
 def groups_of(user: User, *, within: str = "") -> list[Group]:
     """Return the groups of a user, by name; ``within``: in this domain."""
-    found = user.member_of.select_related("domain").order_by("name", "id")
-    return list(found.filter(domain=within) if within else found)
+    rows = user.member_of.select_related("domain").order_by("name", "id")
+    return list(rows.filter(domain=within) if within else rows)
 
 
 def users_in(group: Group, text: str, *, within: str = "") -> QuerySet[User]:
     """Return the matching users of a group by name; ``within``: in this domain."""
-    found = _narrow(User.objects.order_by("name", "id"), text, "email", within=within).select_related("domain")
-    return found.filter(id__in=GroupMembership.objects.filter(group=group).values("user"))
+    rows = _narrow(User.objects.order_by("name", "id"), text, "email", within=within).select_related("domain")
+    return rows.filter(id__in=GroupMembership.objects.filter(group=group).values("user"))
 
 
 def tags_of(project: Project) -> list[str]:
@@ -165,17 +165,17 @@ def _of_cloud_or(domain_id: str | None) -> Q:
     return Q(domain=None) | Q(domain=domain_id.replace("\0", "")) if domain_id else Q(domain=None)
 
 
-def _narrow(found: QuerySet[Record], text: str, *also: str, within: str = "") -> QuerySet[Record]:
+def _narrow(rows: QuerySet[Record], text: str, *also: str, within: str = "") -> QuerySet[Record]:
     """Return the records with the text in their name or a column of ``also``, or as their id; an empty text does not
     filter.
     """
     text = text.replace("\0", "")
     if text:
-        matches = Q(name__icontains=text) | Q(id=text if found.model is Domain else read_id(text))
+        matches = Q(name__icontains=text) | Q(id=text if rows.model is Domain else read_id(text))
         for column in also:
             matches |= Q(**{f"{column}__icontains": text})
-        found = found.filter(matches)
-    return _inside(found, within.replace("\0", ""))
+        rows = rows.filter(matches)
+    return _inside(rows, within.replace("\0", ""))
 
 
 def _count(rows: QuerySet[Any], by: str, what: str) -> Coalesce:

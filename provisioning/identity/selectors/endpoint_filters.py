@@ -15,11 +15,11 @@ def endpoint_groups() -> list[EndpointGroup]:
 def existing_endpoint_group(group_id: str) -> EndpointGroup:
     """Return an endpoint group.  Raises NotFoundError."""
     key = read_id(group_id)
-    found = EndpointGroup.objects.filter(id=key).first() if key else None
-    if found is None:
+    endpoint_group = EndpointGroup.objects.filter(id=key).first() if key else None
+    if endpoint_group is None:
         shown = group_id[:64].replace("\0", "")
         raise NotFoundError(f"Could not find endpoint group: {shown}.")
-    return found
+    return endpoint_group
 
 
 def endpoints_in(group: EndpointGroup) -> list[Endpoint]:
@@ -36,8 +36,8 @@ def endpoints_of_project(project: Project) -> list[Endpoint]:
 
 def groups_of_project(project: Project) -> list[EndpointGroup]:
     """Return the groups that were added to the project, by name."""
-    found = EndpointGroup.objects.filter(id__in=ProjectEndpointGroup.objects.filter(project=project).values("group"))
-    return list(found.order_by("name", "id"))
+    rows = EndpointGroup.objects.filter(id__in=ProjectEndpointGroup.objects.filter(project=project).values("group"))
+    return list(rows.order_by("name", "id"))
 
 
 def has_endpoint(project: Project, endpoint: Endpoint) -> bool:
@@ -51,14 +51,14 @@ def has_group(project: Project, group: EndpointGroup) -> bool:
 
 def projects_of_endpoint(endpoint: Endpoint) -> list[Project]:
     """Return the projects to which the endpoint was added directly, with their tags, by name."""
-    found = Project.objects.filter(id__in=ProjectEndpoint.objects.filter(endpoint=endpoint).values("project"))
-    return list(found.prefetch_related("tags").order_by("name", "id"))
+    rows = Project.objects.filter(id__in=ProjectEndpoint.objects.filter(endpoint=endpoint).values("project"))
+    return list(rows.prefetch_related("tags").order_by("name", "id"))
 
 
 def projects_of_group(group: EndpointGroup) -> list[Project]:
     """Return the projects to which the group was added, with their tags, by name."""
-    found = Project.objects.filter(id__in=ProjectEndpointGroup.objects.filter(group=group).values("project"))
-    return list(found.prefetch_related("tags").order_by("name", "id"))
+    rows = Project.objects.filter(id__in=ProjectEndpointGroup.objects.filter(group=group).values("project"))
+    return list(rows.prefetch_related("tags").order_by("name", "id"))
 
 
 def _is_in(endpoint: Endpoint, group: EndpointGroup) -> bool:

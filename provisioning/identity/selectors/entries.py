@@ -64,8 +64,8 @@ def _projects(user_id: uuid.UUID, below: set[uuid.UUID]) -> list[Project]:
 
 
 def _enabled(projects: Q) -> QuerySet[Project]:
-    found = Project.objects.filter(projects, enabled=True, domain__enabled=True)
-    return found.select_related("domain").order_by("name", "id")
+    rows = Project.objects.filter(projects, enabled=True, domain__enabled=True)
+    return rows.select_related("domain").order_by("name", "id")
 
 
 def domains_of(user_id: uuid.UUID) -> list[Domain]:

@@ -91,16 +91,16 @@ def by_id(model: type[Record], record_id: str | uuid.UUID | None) -> Record | No
     key: str | uuid.UUID | None = read_id(record_id)
     if model is Domain and isinstance(record_id, str) and "\0" not in record_id:  # the id of a domain may be any text
         key = record_id
-    found: Record | None = _BY_ID[model].first(key=key) if key else None
-    return found
+    result: Record | None = _BY_ID[model].first(key=key) if key else None
+    return result
 
 
 def existing(model: type[Record], record_id: str | uuid.UUID) -> Record:
     """Return the record with this id.  Raises NotFoundError with Keystone's message."""
-    found = by_id(model, record_id)
-    if found is None:
+    result = by_id(model, record_id)
+    if result is None:
         raise NotFoundError(f"Could not find {model.__name__.lower()}: {str(record_id)[:64]}.")
-    return found
+    return result
 
 
 def record_by(
@@ -120,8 +120,8 @@ def record_by(
     if name is None or "\0" in name:
         return None
     place = {"domain": domain_id} if domain_id is not None else {"domain__name": domain_name}
-    found: Record | None = _rows(model).filter(name=name, **({} if model is Domain else place)).first()
-    return found
+    result: Record | None = _rows(model).filter(name=name, **({} if model is Domain else place)).first()
+    return result
 
 
 def _rows(model: type[Model]) -> QuerySet[Any]:

@@ -124,10 +124,10 @@ def memberships_of(actor: User | Group, *, within: str = "") -> list[Membership]
         mine = Q(group=actor)
     else:
         mine = Q(user=actor) | Q(group__in=GroupMembership.objects.filter(user=actor).values("group"))
-    found = RoleAssignment.objects.filter(mine).select_related("role", "project__domain", "domain", "group")
+    records = RoleAssignment.objects.filter(mine).select_related("role", "project__domain", "domain", "group")
     if within:
-        found = found.filter(Q(domain=within) | Q(project__domain=within))
-    rows = found.order_by("-system", "domain__name", "project__name", "role__name", "id")[:MOST_MEMBERS]
+        records = records.filter(Q(domain=within) | Q(project__domain=within))
+    rows = records.order_by("-system", "domain__name", "project__name", "role__name", "id")[:MOST_MEMBERS]
     seen_by = None if isinstance(actor, Group) else True
     return [
         Membership(row.role, row.project, row.domain, row.inherited, row.group if seen_by else None) for row in rows

@@ -79,11 +79,11 @@ class ProjectTree:
         return tree
 
     def below(self, project_id: uuid.UUID) -> set[uuid.UUID]:
-        found, new = {project_id}, [project_id]
+        result, new = {project_id}, [project_id]
         while new:
-            new = [child for each in new for child in self.children.get(each, ()) if child not in found]
-            found.update(new)
-        return found
+            new = [child for each in new for child in self.children.get(each, ()) if child not in result]
+            result.update(new)
+        return result
 
     def above(self, projects: set[uuid.UUID]) -> set[uuid.UUID]:
         result: set[uuid.UUID] = set()

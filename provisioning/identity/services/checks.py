@@ -45,14 +45,14 @@ def check_text(text: str, field: str = "description", longest: int = LONGEST_TEX
 
 def check_tags(names: Collection[str]) -> list[str]:
     """Return the tags without duplicates.  Raises InvalidInputError if one is invalid or there are too many."""
-    found = list(dict.fromkeys(names))
-    if len(found) > MOST_TAGS:
+    result = list(dict.fromkeys(names))
+    if len(result) > MOST_TAGS:
         raise InvalidInputError(f"A project can have at most {MOST_TAGS} tags.", field="tags")
-    for name in found:
+    for name in result:
         check_name(name, LONGEST_TAG, "tag")
         if "," in name or "/" in name:
             raise InvalidInputError("A tag must not contain a comma or a slash.", field="tag")
-    return found
+    return result
 
 
 def merged(known: Mapping[str, Any], changes: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -83,10 +83,10 @@ def current(record: Model, column: str) -> dict[str, Any]:
     deleted.
     """
     rows = type(record)._default_manager.select_for_update().filter(pk=record.pk)
-    found = rows.values_list(column, flat=True).first()
-    if found is None:
+    row = rows.values_list(column, flat=True).first()
+    if row is None:
         raise _not_found(record)
-    return dict(found)
+    return dict(row)
 
 
 def store(record: Model, values: Mapping[str, Any]) -> None:

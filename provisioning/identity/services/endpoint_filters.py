@@ -77,16 +77,16 @@ def remove_group_from_project(group: EndpointGroup, project: Project) -> None:
 
 
 def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(values)
-    if "name" in found:
-        found["name"] = check_name(found["name"], LONG)
-    if found.get("description") is not None:
-        found["description"] = check_text(found["description"])
-    for name, value in found.get("filters", {}).items():
+    result = dict(values)
+    if "name" in result:
+        result["name"] = check_name(result["name"], LONG)
+    if result.get("description") is not None:
+        result["description"] = check_text(result["description"])
+    for name, value in result.get("filters", {}).items():
         if name not in FILTERS:
             raise InvalidInputError(f"The filters must be among {', '.join(FILTERS)}.", field="filters")
         if isinstance(value, str):
             check_text(value, name, LONG)
         if name == "interface" and value not in INTERFACES:
             raise InvalidInputError(f"The interface must be one of {', '.join(INTERFACES)}.", field="interface")
-    return found
+    return result

@@ -44,6 +44,6 @@ def _application_credentials(before: datetime) -> int:
 def _trusts(before: datetime) -> int:
     ended = Q(expires_at__lte=before)
     used_up = Q(used_up_at__lte=before - KEPT_AFTER_END - timedelta(seconds=settings.TOKEN_LIFETIME))
-    found = list(Trust.objects.filter(ended | used_up).values_list("id", flat=True))
-    Trust.objects.filter(id__in=found).delete()
-    return len(found)
+    ids = list(Trust.objects.filter(ended | used_up).values_list("id", flat=True))
+    Trust.objects.filter(id__in=ids).delete()
+    return len(ids)

@@ -82,12 +82,12 @@ def _step(user: User, passcode: str) -> int | None:
     if not settings.TOTP:
         return None
     typed, now = "".join(passcode.split()), int(time.time()) // STEP
-    found: int | None = None
+    result: int | None = None
     for app in _apps(user):
         for step in range(now - EARLIER, now + 1):
             if constant_time_compare(app.generate(step * STEP).decode(), typed):
-                found = step
-    return found
+                result = step
+    return result
 
 
 def _apps(user: User) -> Iterator[TOTP]:

@@ -157,12 +157,12 @@ def _closure(role: Role) -> set[Any]:
     below: dict[Any, list[Any]] = {}
     for prior, implied in ImpliedRole.objects.values_list("prior_id", "implied_id"):
         below.setdefault(prior, []).append(implied)
-    found, new = {role.id}, [role.id]
+    result, new = {role.id}, [role.id]
     while new:
-        following = {each for one in new for each in below.get(one, ())} - found
-        found |= following
+        following = {each for one in new for each in below.get(one, ())} - result
+        result |= following
         new = list(following)
-    return found
+    return result
 
 
 def _check_name(name: str, domain: Domain | str | None) -> None:

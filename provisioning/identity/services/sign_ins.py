@@ -100,12 +100,12 @@ def record_client(
     now, ways = timezone.now(), sorted(methods)
     credential = application_credential.id.hex if application_credential else ""
     key = hashlib.sha256("\0".join([*ways, client.address, client.program, credential]).encode()).hexdigest()
-    found = SignIn.objects.filter(user=user, client=key, user__tokens_valid_after=user.tokens_valid_after).first()
-    if found is not None and _again(found, user, project, now):
-        if found.last_used_at == now:  # the row was written
+    sign_in = SignIn.objects.filter(user=user, client=key, user__tokens_valid_after=user.tokens_valid_after).first()
+    if sign_in is not None and _again(sign_in, user, project, now):
+        if sign_in.last_used_at == now:  # the row was written
             with conflict_as(REFUSED, NotAuthenticatedError):  # the user may be deleted concurrently
                 lockout.remember(user, ways, client.address)
-        return found
+        return sign_in
     kept: dict[str, Any] = {
         "methods": ways,
         "address": client.address,
@@ -156,9 +156,9 @@ def _again(row: SignIn, user: User, project: Project | None, now: datetime) -> b
         return True
     row.last_used_at, row.project = now, project
     row.expires_at = max(row.expires_at, now + timedelta(seconds=settings.TOKEN_LIFETIME))
-    found = SignIn.objects.filter(id=row.id)
+    rows = SignIn.objects.filter(id=row.id)
     with conflict_as(REFUSED, NotAuthenticatedError):  # the project may be deleted concurrently
-        return bool(found.update(last_used_at=now, project=project, expires_at=row.expires_at))
+        return bool(rows.update(last_used_at=now, project=project, expires_at=row.expires_at))
 
 
 @conflict_as(REFUSED, NotAuthenticatedError)
@@ -220,20 +220,20 @@ def authenticate_application_credential(
     throttle.check_address(source)
     typed = typed_name(user_id, user_name, domain_id, domain_name)
     typed = f"credential {credential_id.replace('-', '').lower()}" if credential_id else f"credential {name} of {typed}"
-    found: ApplicationCredential | None = None
+    application_credential: ApplicationCredential | None = None
     if "\0" in typed:  # PostgreSQL rejects it in queries
-        found = None
+        application_credential = None
     elif credential_id is not None:
-        found = application_credential_by(credential_id=credential_id)
+        application_credential = application_credential_by(credential_id=credential_id)
     else:
         user = record_by(User, record_id=user_id, name=user_name, domain_id=domain_id, domain_name=domain_name)
-        found = application_credential_by(user=user, name=name) if user is not None else None
+        application_credential = application_credential_by(user=user, name=name) if user is not None else None
     with throttle.Attempt(typed, source, at_once=AT_ONCE) as attempt:
-        right = check_secret(found, secret)
-        if found is None or not right or not _is_open(found):
+        right = check_secret(application_credential, secret)
+        if application_credential is None or not right or not _is_open(application_credential):
             raise NotAuthenticatedError(REFUSED)
         attempt.succeeded()
-    return found
+    return application_credential
 
 
 def _is_open(record: ApplicationCredential) -> bool:

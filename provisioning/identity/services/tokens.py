@@ -36,18 +36,18 @@ def scope_for_sign_in(user: User, project_id: str | None = None) -> Scope:
 def project_to_enter(user: User, project_id: str) -> Project:
     """Return the project.  Raises ForbiddenError if the user has no role there or it is disabled."""
     requested = read_id(project_id)
-    found = next((project for project in projects_of(user.id) if project.id == requested), None)
-    if found is None:
+    row = next((project for project in projects_of(user.id) if project.id == requested), None)
+    if row is None:
         raise ForbiddenError("You have no role on that project.")
-    return found
+    return row
 
 
 def domain_to_enter(user: User, domain_id: str) -> Domain:
     """Return the domain.  Raises ForbiddenError if the user has no role on the domain itself or it is disabled."""
-    found = next((domain for domain in domains_of(user.id) if domain.id == domain_id), None)
-    if found is None:
+    row = next((domain for domain in domains_of(user.id) if domain.id == domain_id), None)
+    if row is None:
         raise ForbiddenError("You have no role on that domain.")
-    return found
+    return row
 
 
 def system_to_enter(user: User) -> Scope:

@@ -188,8 +188,8 @@ def _columns(one: Mapping[str, Any], services: Mapping[str, Any], regions: Mappi
 
 
 def _limit_columns(one: Mapping[str, Any]) -> dict[str, Any]:
-    found = {"resource_limit": one["resource_limit"]} if "resource_limit" in one else {}
-    return found | _description(one)
+    columns = {"resource_limit": one["resource_limit"]} if "resource_limit" in one else {}
+    return columns | _description(one)
 
 
 def _description(one: Mapping[str, Any]) -> dict[str, Any]:

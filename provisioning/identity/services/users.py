@@ -40,8 +40,8 @@ MOST_RULES, MOST_METHODS, LONGEST_METHOD = 32, 16, 64
 
 def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that are not None.  Raises InvalidInputError for an invalid one."""
-    found = {name: value for name, value in options.items() if value is not None}
-    for name, value in found.items():
+    result = {name: value for name, value in options.items() if value is not None}
+    for name, value in result.items():
         if name in SWITCHES:
             if not isinstance(value, bool):
                 raise InvalidInputError(f"The option {name} must be true or false.", field=name)
@@ -49,7 +49,7 @@ def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
             _check_factors(value)
         else:
             raise InvalidInputError(f"There is no option {name[:64]}.", field="options")
-    return found
+    return result
 
 
 def _check_factors(rules: Any) -> None:

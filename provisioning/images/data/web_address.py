@@ -89,10 +89,10 @@ def resolve(address: WebAddress) -> list[Address]:
     Raises ImportUriError if no address is allowed, DownloadError if the name does not resolve.
     """
     try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        answers = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise DownloadError(f"The host of {address.shown} cannot be found.") from None
-    allowed = [each for each in _addresses(found) if is_allowed(each)]
+    allowed = [each for each in _addresses(answers) if is_allowed(each)]
     if not allowed:
         raise _refused(address.shown, "its host has an address inside this cloud or its network")
     return list(dict.fromkeys(allowed))
@@ -148,9 +148,9 @@ def _is_listed(host: str, names: Iterable[str]) -> bool:
     return any(host.endswith(name) if name.startswith(".") else host == name for name in names)
 
 
-def _addresses(found: Iterable[tuple[object, ...]]) -> list[Address]:
+def _addresses(answers: Iterable[tuple[object, ...]]) -> list[Address]:
     """Return the addresses of getaddrinfo's result, including link-local addresses with a scope."""
-    return [ipaddress.ip_address(str(entry[4][0])) for entry in found]  # type: ignore[index]
+    return [ipaddress.ip_address(str(entry[4][0])) for entry in answers]  # type: ignore[index]
 
 
 def _refused(shown: str, why: str) -> ImportUriError:

@@ -106,8 +106,8 @@ def _check_owner(context: RequestContext, owner: Any, image: Image | None) -> uu
 
     Only operators may set a project other than the present one (for a new image: the caller's).
     """
-    found = read_id(owner)
-    same = found is not None and found == (context.project_id if image is None else image.project_id)
+    parsed = read_id(owner)
+    same = parsed is not None and parsed == (context.project_id if image is None else image.project_id)
     if not same and not policy.allows(context, "novella:set_image_owner"):
         msg = (
             f"You are not permitted to create images owned by '{owner!s:.80}'."
@@ -115,9 +115,9 @@ def _check_owner(context: RequestContext, owner: Any, image: Image | None) -> uu
             else "Owner can't be updated by non admin."
         )
         raise ForbiddenError(msg, field="owner")
-    if found is None:
+    if parsed is None:
         raise InvalidInputError(f"{owner!r:.80} is not the id of a project.", field="owner")
-    return found
+    return parsed
 
 
 def _name(field: str, value: Any) -> str:

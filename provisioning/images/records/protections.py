@@ -127,8 +127,8 @@ def _rule(pattern: str, table: Any) -> Rule:
 
 
 def _allowed(rules: tuple[Rule, ...], roles: frozenset[str], name: str, operation: str) -> bool:
-    found = next((rule for rule in rules if rule.pattern.search(name)), None)
-    return found is not None and found.allows(operation, roles)
+    row = next((rule for rule in rules if rule.pattern.search(name)), None)
+    return row is not None and row.allows(operation, roles)
 
 
 def _roles(context: RequestContext) -> frozenset[str]:
@@ -164,7 +164,7 @@ def _look(path: str, mark: _Mark, *, logged: bool) -> _LoadedRules:
 def _mark(path: str) -> _Mark:
     """Return values that differ after each change of the file; None: the file is not accessible."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - half the cost of Path.stat
+        status = os.stat(path)  # noqa: PTH116 - half the cost of Path.stat
     except (OSError, ValueError):
         return None
-    return (found.st_mtime_ns, found.st_size, found.st_ino)
+    return (status.st_mtime_ns, status.st_size, status.st_ino)

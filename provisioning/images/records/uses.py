@@ -12,7 +12,7 @@ User = Callable[[Image], str | None]
 
 USERS = Wired[User]("The users of images")
 Launched = Callable[[Collection[uuid.UUID]], set[uuid.UUID]]
-"""Returns those of the images that servers were launched from."""
+"""Returns the ids among those given that servers were launched from."""
 LAUNCHED = Wired[Launched]("The servers that were launched from images")
 Follower = Callable[[ImageTask, str], None]
 """Called in the transaction that ends an import, with the reason of a failure; empty on success."""

@@ -61,10 +61,10 @@ def images_by_id(context: RequestContext, ids: Iterable[uuid.UUID]) -> list[Imag
 
 def image_for(context: RequestContext, image_id: str | uuid.UUID) -> Image:
     """Return one image. Raises NotFoundError if it does not exist or is not visible to the caller."""
-    found = visible_images(context).filter(pk=key(image_id)).first()
-    if found is None:
+    image = visible_images(context).filter(pk=key(image_id)).first()
+    if image is None:
         raise NotFoundError(f"No image found with ID {str(image_id)[:64]}")
-    return found
+    return image
 
 
 def key(identity: str | uuid.UUID) -> uuid.UUID:

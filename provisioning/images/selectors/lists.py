@@ -100,8 +100,8 @@ def _tagged(tags: Iterable[str]) -> Q:
 
 
 def _with_properties(requested: Mapping[str, str]) -> Q:
-    found = (ImageProperty.objects.filter(name=name, digest=digest(value)) for name, value in requested.items())
-    return Q(*(Q(pk__in=rows.values("image_id")) for rows in found))
+    matches = (ImageProperty.objects.filter(name=name, digest=digest(value)) for name, value in requested.items())
+    return Q(*(Q(pk__in=rows.values("image_id")) for rows in matches))
 
 
 IMAGES = Listing[Image](

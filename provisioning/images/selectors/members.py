@@ -49,7 +49,7 @@ def known_members(context: RequestContext, image: Image) -> QuerySet[ImageMember
 
 def find_member(context: RequestContext, image: Image, member_id: str | uuid.UUID) -> ImageMember:
     """Return one member of a visible image.  Raises NotFoundError."""
-    found = known_members(context, image).filter(project_id=key(member_id)).first()
-    if found is None:
+    image_member = known_members(context, image).filter(project_id=key(member_id)).first()
+    if image_member is None:
         raise NotFoundError(f"{str(member_id)[:64]} not found in the member list of the image {image.id}.")
-    return found
+    return image_member

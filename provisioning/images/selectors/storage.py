@@ -53,7 +53,7 @@ def usage_of(context: RequestContext) -> dict[str, tuple[int, int]]:
     staged = Q(status__in=(Image.Status.UPLOADING, Image.Status.IMPORTING))
     moving = Q(status__in=(Image.Status.SAVING, Image.Status.UPLOADING, Image.Status.IMPORTING))
     rows = Image.objects.filter(own(context)).exclude(status=Image.Status.DELETED)
-    found = rows.aggregate(
+    sums = rows.aggregate(
         stored=Sum("size", filter=~staged),
         staging=Sum("size", filter=staged),
         count=Count("id"),
@@ -62,10 +62,10 @@ def usage_of(context: RequestContext) -> dict[str, tuple[int, int]]:
     limits = quotas.limits_of(context.project_id or NOBODY)
     limit = limits["image_size_total"]
     return {
-        "image_size_total": ((found["stored"] or 0) >> 20, limit),
-        "image_stage_total": ((found["staging"] or 0) >> 20, limit),
-        "image_count_total": (found["count"], limits["image_count_total"]),
-        "image_count_uploading": (found["moving"], -1),
+        "image_size_total": ((sums["stored"] or 0) >> 20, limit),
+        "image_stage_total": ((sums["staging"] or 0) >> 20, limit),
+        "image_count_total": (sums["count"], limits["image_count_total"]),
+        "image_count_uploading": (sums["moving"], -1),
     }
 
 

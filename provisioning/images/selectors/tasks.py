@@ -38,10 +38,10 @@ def tasks_for(
 
 def task_for(context: RequestContext, task_id: str | uuid.UUID) -> ImageTask:
     """Return one task. Raises NotFoundError if it does not exist or belongs to another project."""
-    found = _visible(context).filter(pk=key(task_id)).first()
-    if found is None:
+    image_task = _visible(context).filter(pk=key(task_id)).first()
+    if image_task is None:
         raise NotFoundError(f"No task found with ID {str(task_id)[:64]}")
-    return found
+    return image_task
 
 
 def tasks_of_image(context: RequestContext, image: Image) -> list[ImageTask]:

@@ -19,18 +19,18 @@ def usable_image_for(context: RequestContext, image_id: str | uuid.UUID) -> Imag
     Operators cannot boot from private images of other projects either. Raises InvalidInputError for ``imageRef`` if the
     image does not exist, has no data, is deactivated, or is not a disk.
     """
-    found = _USABLE.first(image_id=key(image_id), project_id=context.project_id or NOBODY)
-    if found is None:
+    image = _USABLE.first(image_id=key(image_id), project_id=context.project_id or NOBODY)
+    if image is None:
         raise InvalidInputError(f"Can not find requested image {image_id}", field="imageRef")
-    if found.status == Image.Status.DEACTIVATED:
+    if image.status == Image.Status.DEACTIVATED:
         msg = f"Image {image_id} is deactivated: no server can boot from it until it is reactivated."
         raise InvalidInputError(msg, field="imageRef")
-    if found.status != Image.Status.ACTIVE:
+    if image.status != Image.Status.ACTIVE:
         raise InvalidInputError(f"Image {image_id} is not active.", field="imageRef")
-    if found.disk_format not in BOOTABLE_FORMATS:
-        msg = f"Image {image_id} is unacceptable: {found.disk_format} is not a disk that an instance can boot from."
+    if image.disk_format not in BOOTABLE_FORMATS:
+        msg = f"Image {image_id} is unacceptable: {image.disk_format} is not a disk that an instance can boot from."
         raise InvalidInputError(msg, field="imageRef")
-    return found
+    return image
 
 
 _USABLE = Prepared(

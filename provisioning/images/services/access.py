@@ -30,10 +30,10 @@ def locked(image_id: uuid.UUID) -> Image:
     """Return the current row of an image and lock it until the transaction ends. Raises NotFoundError if it was
     deleted.
     """
-    found = Image.objects.select_for_update().exclude(status=Image.Status.DELETED).filter(pk=image_id).first()
-    if found is None:
+    image = Image.objects.select_for_update().exclude(status=Image.Status.DELETED).filter(pk=image_id).first()
+    if image is None:
         raise NotFoundError(f"No image found with ID {image_id}")
-    return found
+    return image
 
 
 def begin(task: type[FileTask], image: Image, **columns: Any) -> None:

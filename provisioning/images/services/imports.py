@@ -303,8 +303,8 @@ def _method_of(task: ImageTask) -> dict[str, Any]:
     """Return the import method: its ``name``, and the ``uri`` of a download."""
     if task.type == OLD_KIND:
         return {"name": WEB_DOWNLOAD, "uri": task.input["import_from"]}
-    found: dict[str, Any] = task.input["import_req"]["method"]
-    return found
+    result: dict[str, Any] = task.input["import_req"]["method"]
+    return result
 
 
 def _check_ready(image: Image, method: str) -> None:

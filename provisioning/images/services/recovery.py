@@ -19,14 +19,14 @@ def adopt_complete(image_id: uuid.UUID) -> bool:
 
 def sweep() -> int:
     """Remove unfinished files of images that are not being written; return the number of files."""
-    found = store.unfinished()
+    unfinished = store.unfinished()
     being_written = set(
-        Image.objects.filter(pk__in={image_id for image_id, _ in found}, status__in=BEING_WRITTEN).values_list(
+        Image.objects.filter(pk__in={image_id for image_id, _ in unfinished}, status__in=BEING_WRITTEN).values_list(
             "pk", flat=True
         )
     )
     orphans = [
-        path for image_id, path in found if image_id not in being_written and not store.upload_is_alive(image_id)
+        path for image_id, path in unfinished if image_id not in being_written and not store.upload_is_alive(image_id)
     ]
     for path in orphans:
         path.unlink(missing_ok=True)

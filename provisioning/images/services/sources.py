@@ -90,15 +90,15 @@ class Source:
         return _decompressed(self._read(), self.compression, self.name) if self.compression else self._read()
 
     def _read(self) -> Iterator[bytes]:
-        found = hashlib.new(self.algorithm) if self.algorithm else None
+        digest = hashlib.new(self.algorithm) if self.algorithm else None
         for piece in self.file:
             self.came += len(piece)
-            if found is not None:
-                found.update(piece)
+            if digest is not None:
+                digest.update(piece)
             yield piece
-        if found is not None and found.hexdigest() != self.digest:
+        if digest is not None and digest.hexdigest() != self.digest:
             raise ImageContentError(
-                f"The checksum of {self.name} is wrong: {self.algorithm} {found.hexdigest()[:SHOWN]}… instead of"
+                f"The checksum of {self.name} is wrong: {self.algorithm} {digest.hexdigest()[:SHOWN]}… instead of"
                 f" {self.digest[:SHOWN]}…. The file was not used."
             )
 

@@ -15,7 +15,7 @@ def _images(before: datetime) -> QuerySet[Image]:
 
 
 PURGED = (Purged("deleted images", Image, _images),)
-KEPT = {
+UNPURGED = {
     "images.ImageTag": _OF_IMAGE,
     "images.ImageProperty": _OF_IMAGE,
     "images.ImageMember": _OF_IMAGE,

@@ -27,19 +27,19 @@ def reap(job: str, models: Iterable[type[Model]]) -> int:
         now = timezone.now()
         rows = model._default_manager.filter(TASKS.late(model, now)).order_by("pk").values_list("pk", "status")
         for key, status in list(rows[:MOST] if TASKS.clock(model) == "deadline" else rows):
-            found = TASKS.of(model, status)
-            ended += found is not None and found.give_up(key, now)
+            task = TASKS.of(model, status)
+            ended += task is not None and task.give_up(key, now)
     return ended
 
 
 def tasks_of_records(now: datetime) -> dict[str, tuple[int, int]]:
     """Return kind of record → number of its running tasks, and of the overdue ones among them; one query each."""
-    found = {}
+    result = {}
     for model in (*TASKS.models(), *TASKS.models("updated_at")):
         running = model._default_manager.filter(status__in=TASKS.statuses(model))
         many = running.aggregate(running=Count("pk"), overdue=Count("pk", filter=TASKS.late(model, now)))
-        found[str(model._meta.verbose_name)] = (many["running"], many["overdue"])
-    return found
+        result[str(model._meta.verbose_name)] = (many["running"], many["overdue"])
+    return result
 
 
 @when_broken_off

@@ -71,10 +71,10 @@ def claim(topics: Collection[str], group: str) -> ClaimedMessage | None:
     it first.
     """
     now = timezone.now()
-    found = _oldest(tuple(topics)).first(now=now)
-    if found is None:
+    row = _oldest(tuple(topics)).first(now=now)
+    if row is None:
         return None
-    number, text, lock = found
+    number, text, lock = row
     with transaction.atomic():
         if not _TAKE(number=number, lock=lock, until=_until(now)):
             return None

@@ -35,7 +35,7 @@ def is_running(mark: str) -> bool:
 
 def zombies_below(pid: int) -> set[str]:
     """Return ``<pid>.<start time>`` of the dead descendants of a process that have not been reaped."""
-    found, left = set(), [pid]
+    result, left = set(), [pid]
     while left:
         parent = left.pop()
         try:
@@ -46,8 +46,8 @@ def zombies_below(pid: int) -> set[str]:
         for child in children:
             state, start = _state_and_start(child)
             if state == "Z":
-                found.add(f"{child}.{start}")
-    return found
+                result.add(f"{child}.{start}")
+    return result
 
 
 def _state_and_start(pid: int) -> tuple[str, str]:

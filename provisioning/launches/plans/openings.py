@@ -21,8 +21,8 @@ def group_opening(context: RequestContext, openings: Sequence[str]) -> SecurityG
 
     Runs in the caller's transaction. Raises ForbiddenError and OverQuotaError.
     """
-    if found := existing_opening(context, openings):
-        return found
+    if security_group := existing_opening(context, openings):
+        return security_group
     policy.enforce(context, "create_security_group")
     policy.enforce(context, "create_security_group_rule")
     return services.create_group_allowing(context.project_id or NOBODY, name_of(openings), flows_of(openings))

@@ -144,10 +144,10 @@ class LaunchPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _user_data(self, configs: Sequence[tuple[str, str]]) -> str | None:
         text = self.user_data.replace("\r\n", "\n")
-        found = base64.b64encode(text.encode()).decode() if text.strip() else None
+        result = base64.b64encode(text.encode()).decode() if text.strip() else None
         for name, config in configs:
-            found = with_config(found, config, name)
-        return found
+            result = with_config(result, config, name)
+        return result
 
 
 def default_disk_name(position: int) -> str:
@@ -181,6 +181,6 @@ def read_plan(text: str) -> LaunchPlan:
 
 def values_of(plan: LaunchPlan) -> dict[str, Any]:
     """Return the plan as JSON values, without those that are defaults."""
-    found: dict[str, Any] = msgspec.to_builtins(plan)
+    values: dict[str, Any] = msgspec.to_builtins(plan)
     usual = msgspec.to_builtins(LaunchPlan())
-    return {name: value for name, value in found.items() if value != usual[name]}
+    return {name: value for name, value in values.items() if value != usual[name]}

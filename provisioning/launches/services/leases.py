@@ -87,9 +87,9 @@ def set_lease(context: RequestContext, instance_id: uuid.UUID | str, days: int |
 
 def _instance(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
     """Lock a server that exists, and check the policy."""
-    found = instance_for(context, instance_id)
+    server = instance_for(context, instance_id)
     policy.enforce(context, UPDATE)
-    instance = Instance.objects.select_for_update(no_key=True).get(pk=found.pk)
+    instance = Instance.objects.select_for_update(no_key=True).get(pk=server.pk)
     if instance.deleted_at is not None:
         raise ConflictError("The server has been deleted.")
     return instance

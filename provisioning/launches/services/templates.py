@@ -173,8 +173,8 @@ def delete_template(context: RequestContext, template_id: uuid.UUID | str) -> La
 
 def _locked(context: RequestContext, template_id: uuid.UUID | str) -> LaunchTemplate:
     """Lock a launch template of the caller's project. A public one is changed by operators only."""
-    found = selectors.own_template_for(context, template_id)
-    template = LaunchTemplate.objects.select_for_update().get(pk=found.pk)
+    visible = selectors.own_template_for(context, template_id)
+    template = LaunchTemplate.objects.select_for_update().get(pk=visible.pk)
     _check_public(context, public=template.public)
     return template
 

@@ -28,9 +28,9 @@ def associate(context: RequestContext, namespace: str, values: Values) -> Metade
 def dissociate(context: RequestContext, namespace: str, resource_type: str) -> None:
     """Remove an association. Raises NotFoundError, ForbiddenError if the namespace is protected."""
     with transaction.atomic():
-        found = owned(context, namespace)
-        association = association_of(found, resource_type)
-        check_deletable(found, f"resource-type-association {resource_type}")
+        owner = owned(context, namespace)
+        association = association_of(owner, resource_type)
+        check_deletable(owner, f"resource-type-association {resource_type}")
         association.delete()
 
 
@@ -52,8 +52,8 @@ def write(namespace: MetadefNamespace, values: Values) -> MetadefAssociation:
 
 
 def _type(name: str) -> MetadefResourceType:
-    found = MetadefResourceType.objects.filter(name=name).first()
-    if found is not None:
-        return found
+    metadef_resource_type = MetadefResourceType.objects.filter(name=name).first()
+    if metadef_resource_type is not None:
+        return metadef_resource_type
     check_room(MetadefResourceType.objects.all(), 1, MOST_TYPES, "resource types")
     return MetadefResourceType.objects.get_or_create(name=name)[0]

@@ -15,10 +15,10 @@ def owned(context: RequestContext, name: str) -> MetadefNamespace:
     namespace = namespace_for(context, name)
     if not owns(context, namespace):
         raise ForbiddenError("You are not authorized to complete this action.")
-    found = MetadefNamespace.objects.select_for_update().filter(pk=namespace.pk).first()
-    if found is None:
+    metadef_namespace = MetadefNamespace.objects.select_for_update().filter(pk=namespace.pk).first()
+    if metadef_namespace is None:
         raise NotFoundError(f"Metadata definition namespace={name[:80]} was not found.")
-    return found
+    return metadef_namespace
 
 
 def check_deletable(namespace: MetadefNamespace, what: str) -> None:

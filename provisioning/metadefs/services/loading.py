@@ -23,10 +23,10 @@ def load(known: Iterable[WellKnown] = NAMESPACES) -> list[str]:
 
     In loaded namespaces, outdated descriptions of the treatment of properties are updated.
     """
-    found = list(known)
-    _renew(found)
+    names = list(known)
+    _renew(names)
     loaded = set(LoadedMetadef.objects.values_list("namespace", flat=True))
-    return [each.name for each in found if each.name not in loaded and _load(each)]
+    return [each.name for each in names if each.name not in loaded and _load(each)]
 
 
 def _renew(known: Iterable[WellKnown]) -> None:

@@ -142,10 +142,10 @@ class Needs:
             joined[router].add(network)
         grown = True
         while grown:
-            found = {router for router, legs in joined.items() if router not in routers and legs & networks}
-            routers |= found
-            grown = bool(found)
-            for router in found:
+            additional = {router for router, legs in joined.items() if router not in routers and legs & networks}
+            routers |= additional
+            grown = bool(additional)
+            for router in additional:
                 networks |= joined[router]
         return networks, routers
 

@@ -257,9 +257,9 @@ def send_again(row: Delivery) -> None:
 
 
 @transaction.atomic
-def resend(found: Delivery) -> None:
+def resend(delivery: Delivery) -> None:
     """Send a host the document of a subject again, or the command to forget it, even if it has not changed."""
-    for row in lock(found.kind, [found.subject_id]):
-        if row.pk == found.pk and row.digest:
+    for row in lock(delivery.kind, [delivery.subject_id]):
+        if row.pk == delivery.pk and row.digest:
             send_again(row)
             mark(row.kind, [row.subject_id])

@@ -29,7 +29,7 @@ from provisioning.network.models import (
 )
 from provisioning.network.records.owners import COMPUTE
 from provisioning.notifications import services as notifications
-from provisioning.notifications.messages import Notification, Payload, is_wanted, publisher, versioned, when
+from provisioning.notifications.messages import Notification, Payload, is_selected, publisher, versioned, when
 
 Row = (
     Network
@@ -81,7 +81,7 @@ def announce(
     payload = {"id": str(row.pk), "record": str(row._meta.model_name), "instances": sorted(guests - {"None"})}
     entries = [(topic, KIND, payload) for topic in sorted({*topics_of(row), *before})]
     event = f"{NAMES[type(row)]}.{verb}.end"
-    if is_wanted(event):
+    if is_selected(event):
         notification = Notification(event, publisher("neutron-server"), _payload(row), str(row.pk))
         entries += notifications.entries([notification])
     events.record_all(entries)

@@ -46,9 +46,9 @@ def availabilities(
 ) -> list[Availability]:
     """Return the addresses of each network that the caller sees, for subnets of these IP versions; three queries."""
     rows = networks_for(context, all_projects=all_projects).prefetch_related("subnets").distinct()
-    found = list(rows)
-    used = _used([network.id for network in found])
-    return [_of(network, used, versions) for network in found]
+    fetched = list(rows)
+    used = _used([network.id for network in fetched])
+    return [_of(network, used, versions) for network in fetched]
 
 
 def availability(context: RequestContext, identity: str, *, all_projects: bool = False) -> Availability:

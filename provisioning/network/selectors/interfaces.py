@@ -50,8 +50,8 @@ def interface_for(
     network = own or network_by_rights(context, network_id, field="net_id")
     if network is None:
         raise NetworkNotFoundError(WORDS[NetworkNotFoundError].format(network_id), field="net_id")
-    found = Interface(network_id=str(network.id), port_id=None, fixed_ip=_address(network, fixed_ip))
-    return found if own else Interface(**found, anywhere="yes")
+    interface = Interface(network_id=str(network.id), port_id=None, fixed_ip=_address(network, fixed_ip))
+    return interface if own else Interface(**interface, anywhere="yes")
 
 
 def security_group_named(context: RequestContext, requested: str) -> SecurityGroup:

@@ -19,7 +19,7 @@ def rbac_policies_for(context: RequestContext, *, all_projects: bool = False) ->
 
 def rbac_policy_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> RbacPolicy:
     """Return one policy. Raises RbacPolicyNotFoundError if it does not exist or belongs to another project."""
-    found = rbac_policies_for(context, all_projects=all_projects).filter(pk=read_id(identity) or NOBODY).first()
-    if found is None:
+    rbac_policy = rbac_policies_for(context, all_projects=all_projects).filter(pk=read_id(identity) or NOBODY).first()
+    if rbac_policy is None:
         raise RbacPolicyNotFoundError(f"RBAC policy with ID {identity} not found")
-    return found
+    return rbac_policy

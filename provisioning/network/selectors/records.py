@@ -251,8 +251,8 @@ def visible_port_for(context: RequestContext, identity: str | uuid.UUID, *, all_
 def device_ids_at(context: RequestContext, address: str, *, begins: bool = False) -> QuerySet[Port, uuid.UUID | None]:
     """Return the ids of the project's instances with an address, or with one that begins with it (``begins``)."""
     lookup = {"fixed_ips__address__startswith" if begins else "fixed_ips__address": address}
-    found = ports_for(context).prefetch_related(None).filter(device_id__isnull=False, **lookup)
-    return found.values_list("device_id", flat=True)
+    rows = ports_for(context).prefetch_related(None).filter(device_id__isnull=False, **lookup)
+    return rows.values_list("device_id", flat=True)
 
 
 def port_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Port:
@@ -275,11 +275,11 @@ def chosen_security_groups(
     context: RequestContext, ids: Collection[uuid.UUID], *, all_projects: bool = False
 ) -> list[SecurityGroup]:
     """Return the groups with these ids, own and shared ones. Raises NotFoundError for the first id without a group."""
-    found = {row.pk: row for row in security_groups_for(context, all_projects=all_projects).filter(pk__in=ids)}
+    groups = {row.pk: row for row in security_groups_for(context, all_projects=all_projects).filter(pk__in=ids)}
     for identity in ids:
-        if identity not in found:
+        if identity not in groups:
             raise SecurityGroupNotFoundError(WORDS[SecurityGroupNotFoundError].format(identity))
-    return list(found.values())
+    return list(groups.values())
 
 
 def security_group_for(
@@ -325,10 +325,10 @@ def _one(
     all_projects: bool,
 ) -> M:
     """Return the row with this id. If there is none that the caller may see, raise ``error`` with Neutron's message."""
-    found = one_of(rows_for, context, identity, all_projects=all_projects)
-    if found is None:
+    result = one_of(rows_for, context, identity, all_projects=all_projects)
+    if result is None:
         raise error(WORDS[error].format(identity))
-    return found
+    return result
 
 
 def one_of(
@@ -337,8 +337,8 @@ def one_of(
     """Return the row with this id among those that ``rows_for`` returns for the caller, or None."""
     viewer, key = viewer_of(context, all_projects=all_projects), read_id(identity) or NOBODY
     rows = _prepared(rows_for, viewer.everything)
-    found: M | None = rows.first(key=key, project_id=viewer.project_id, project=viewer.project)
-    return found
+    result: M | None = rows.first(key=key, project_id=viewer.project_id, project=viewer.project)
+    return result
 
 
 @cache

@@ -101,14 +101,14 @@ def _only_network(context: RequestContext, *, must: bool) -> list[dict[str, str 
     """Return the only usable network, as a list of interfaces. Raises AmbiguousNetworkError if there are several, and
     InvalidInputError if there is none and ``must`` is True.
     """
-    found = _usable(context)[:2]
-    if len(found) > 1:
+    networks = _usable(context)[:2]
+    if len(networks) > 1:
         msg = "Multiple possible networks found, use a Network ID to be more specific."
         raise AmbiguousNetworkError(msg, field="networks")
-    if not found and must:
+    if not networks and must:
         msg = "No network is available to this project; set networks to 'none' to launch without one."
         raise InvalidInputError(msg, field="networks")
-    return [{"network_id": str(network.id), "port_id": None, "fixed_ip": None} for network in found]
+    return [{"network_id": str(network.id), "port_id": None, "fixed_ip": None} for network in networks]
 
 
 def _usable(context: RequestContext) -> list[Network]:

@@ -22,10 +22,10 @@ def routers_for(context: RequestContext | Viewer, *, all_projects: bool = False)
 
 def router_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Router:
     """Return one router. Raises RouterNotFoundError if it does not exist or belongs to another project."""
-    found = one_of(routers_for, context, identity, all_projects=all_projects)
-    if found is None:
+    router = one_of(routers_for, context, identity, all_projects=all_projects)
+    if router is None:
         raise RouterNotFoundError(f"Router {identity} could not be found")
-    return found
+    return router
 
 
 def routers_out(context: RequestContext) -> list[Router]:
@@ -54,10 +54,10 @@ def floating_ips_for(context: RequestContext | Viewer, *, all_projects: bool = F
 
 def floating_ip_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> FloatingIP:
     """Return one floating IP. Raises FloatingIPNotFoundError if it does not exist or belongs to another project."""
-    found = one_of(floating_ips_for, context, identity, all_projects=all_projects)
-    if found is None:
+    floating_ip = one_of(floating_ips_for, context, identity, all_projects=all_projects)
+    if floating_ip is None:
         raise FloatingIPNotFoundError(f"Floating IP {identity} could not be found")
-    return found
+    return floating_ip
 
 
 def floating_ip_at(context: RequestContext, address: str) -> FloatingIP:
@@ -65,12 +65,12 @@ def floating_ip_at(context: RequestContext, address: str) -> FloatingIP:
 
     Raises FloatingIPNotFoundError, and ConflictError if the project has the address on several networks.
     """
-    found = list(floating_ips_for(context).filter(address=address)[:2])
-    if not found:
+    floating_ips = list(floating_ips_for(context).filter(address=address)[:2])
+    if not floating_ips:
         raise FloatingIPNotFoundError("floating IP not found", field="address")
-    if len(found) > 1:
+    if len(floating_ips) > 1:
         raise ConflictError(f"Multiple floating IPs are found for address {address}.", field="address")
-    return found[0]
+    return floating_ips[0]
 
 
 def port_forwardings_of(floating: FloatingIP) -> QuerySet[PortForwarding]:
@@ -80,10 +80,12 @@ def port_forwardings_of(floating: FloatingIP) -> QuerySet[PortForwarding]:
 
 def port_forwarding_for(floating: FloatingIP, identity: str | uuid.UUID) -> PortForwarding:
     """Return a forwarding of a floating IP. Raises PortForwardingNotFoundError."""
-    found = floating.port_forwardings.select_related("internal_port").filter(pk=read_id(identity) or NOBODY).first()
-    if found is None:
+    port_forwarding = (
+        floating.port_forwardings.select_related("internal_port").filter(pk=read_id(identity) or NOBODY).first()
+    )
+    if port_forwarding is None:
         raise PortForwardingNotFoundError(f"Port Forwarding {identity} could not be found.")
-    return found
+    return port_forwarding
 
 
 def floating_ip_pools_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Subnet]:

@@ -34,10 +34,10 @@ def _named(values: list[str]) -> list[str]:
 
 
 def _all(values: list[str]) -> Q:
-    found = Q()
+    result = Q()
     for name in _named(values)[:MOST_FILTERED]:
-        found &= _has(name)
-    return found
+        result &= _has(name)
+    return result
 
 
 def _any(values: list[str]) -> Q:

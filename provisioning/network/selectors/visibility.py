@@ -85,8 +85,8 @@ def shared_with(project: str | Value, kind: str, *actions: str, row: str = "pk")
     ``project``: the id without dashes; ``actions``: only policies with these actions, by default all; ``row``: the path
     to the record's id.
     """
-    found = RbacPolicy.objects.filter(object_type=kind, object_id=OuterRef(row), target_project=project)
-    return Q(Exists(found.filter(action__in=actions) if actions else found))
+    rows = RbacPolicy.objects.filter(object_type=kind, object_id=OuterRef(row), target_project=project)
+    return Q(Exists(rows.filter(action__in=actions) if actions else rows))
 
 
 def shared_with_caller(context: RequestContext | Viewer, kind: str, path: str = "") -> Q:
@@ -121,8 +121,8 @@ def is_shared_with_others(network_id: uuid.UUID) -> bool:
 def with_conditions(rows: QuerySet[M], **conditions: Q) -> QuerySet[M]:
     """Annotate each row with whether it meets the conditions, by their names; no additional query."""
     columns = {name: ExpressionWrapper(each, output_field=BooleanField()) for name, each in conditions.items()}
-    found: QuerySet[M] = rows.annotate(**columns)
-    return found
+    records: QuerySet[M] = rows.annotate(**columns)
+    return records
 
 
 def usable(project_id: uuid.UUID | Value, project: str | Value, path: str = "") -> Q:

@@ -154,8 +154,8 @@ def routers_of_networks(network_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
 
 def default_network(context: RequestContext) -> Network | None:
     """Return the only network that guests of the project can be attached to, the default of requests, or None."""
-    found = list(usable_networks_for(context)[:2])
-    return found[0] if len(found) == 1 and not found[0].external else None
+    networks = list(usable_networks_for(context)[:2])
+    return networks[0] if len(networks) == 1 and not networks[0].external else None
 
 
 def free_addresses(subnets: Iterable[Subnet]) -> dict[uuid.UUID, int]:

@@ -82,7 +82,7 @@ OF_PROJECTS = (
     Owned("security groups", count=_groups, remove=_remove_default_groups),
     Owned("internet gateways", remove=_remove_gateways),
 )
-KEPT = {
+UNPURGED = {
     **dict.fromkeys(
         (
             *("network.Network", "network.Subnet", "network.SecurityGroup", "network.SecurityGroupRule"),

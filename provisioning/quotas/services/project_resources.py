@@ -30,7 +30,7 @@ UNLIMITED = {
     "quotas.QuotaUsage": _LEDGER,
     "quotas.Reservation": _LEDGER,
 }
-KEPT = {
+UNPURGED = {
     "quotas.QuotaLimit": "Deleted with its project.",
     "quotas.QuotaUsage": "Deleted with its project.",
     "quotas.Reservation": "Deleted with the resource that it is held for.",

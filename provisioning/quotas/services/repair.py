@@ -23,7 +23,7 @@ def examine() -> list[Finding]:
 
     Suspected differences may be concurrent changes, so they are examined again under a lock.
     """
-    return [found for scope in _suspects() for found in _examine(scope, correct=False)]
+    return [difference for scope in _suspects() for difference in _examine(scope, correct=False)]
 
 
 def repair() -> list[Finding]:
@@ -33,52 +33,54 @@ def repair() -> list[Finding]:
         suspects = _suspects()
         if not suspects:
             break
-        repaired += [found for scope in suspects for found in _examine(scope, correct=True)]
+        repaired += [difference for scope in suspects for difference in _examine(scope, correct=True)]
     return repaired
 
 
 def _suspects() -> list[uuid.UUID]:
-    return sorted({found.scope_id for found in drift.find()})
+    return sorted({difference.scope_id for difference in drift.find()})
 
 
 @transaction.atomic
 def _examine(scope_id: uuid.UUID, *, correct: bool) -> list[Finding]:
     lock_all(scope_id)
-    found = drift.find(scope_id)
+    result = drift.find(scope_id)
     if correct:
-        _correct(found)
+        _correct(result)
         _set_counters(scope_id)
     else:
         transaction.set_rollback(True)
-    return found
+    return result
 
 
 def _correct(findings: Iterable[Finding]) -> None:
     """Correct the reservations from the records."""
-    for found in findings:
-        if found.owner_id is None:  # a difference of a counter: _set_counters corrects it
+    for difference in findings:
+        if difference.owner_id is None:  # a difference of a counter: _set_counters corrects it
             continue
-        row = Reservation.objects.filter(project_id=found.scope_id, owner_id=found.owner_id, resource=found.resource)
-        values = {"amount": sum(found.right), "committed": not found.right[1], "user_id": found.user_id}
-        if found.kind == "orphan":
+        row = Reservation.objects.filter(
+            project_id=difference.scope_id, owner_id=difference.owner_id, resource=difference.resource
+        )
+        values = {"amount": sum(difference.right), "committed": not difference.right[1], "user_id": difference.user_id}
+        if difference.kind == "orphan":
             row.delete()
-        elif found.kind in {"different", "user"}:
+        elif difference.kind in {"different", "user"}:
             row.update(**values)
         else:
             new = Reservation(
-                project_id=found.scope_id,
-                owner_id=found.owner_id,
-                resource=found.resource,
+                project_id=difference.scope_id,
+                owner_id=difference.owner_id,
+                resource=difference.resource,
                 **values,
             )
             Reservation.objects.bulk_create([new], ignore_conflicts=True)
 
 
 def _set_counters(scope_id: uuid.UUID) -> None:
-    for found in drift.find(scope_id):
-        if found.kind == "counter":
+    for difference in drift.find(scope_id):
+        if difference.kind == "counter":
             QuotaUsage.objects.update_or_create(  # a volume type may have no counter yet
                 project_id=scope_id,
-                resource=found.resource,
-                defaults={"in_use": found.right[0], "reserved": found.right[1]},
+                resource=difference.resource,
+                defaults={"in_use": difference.right[0], "reserved": difference.right[1]},
             )

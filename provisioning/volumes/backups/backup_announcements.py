@@ -5,7 +5,7 @@ from typing import Any
 from provisioning.events import services as events
 from provisioning.events.services import Entry
 from provisioning.notifications import services as notifications
-from provisioning.notifications.messages import Notification, is_wanted, publisher, versioned, when
+from provisioning.notifications.messages import Notification, is_selected, publisher, versioned, when
 from provisioning.volumes.models import Backup
 
 TYPES = tuple(f"backup.{verb}.{moment}" for verb in ("create", "delete", "restore") for moment in ("start", "end"))
@@ -29,7 +29,7 @@ def announce_backup(backup: Backup, *notices: str, gone: bool = False) -> None:
         "deleted": gone,
     }
     entries: list[Entry] = [(f"project:{backup.project_id}", "volume", payload)]
-    selected = [name for name in (f"backup.{each}" for each in notices) if is_wanted(name)]
+    selected = [name for name in (f"backup.{each}" for each in notices) if is_selected(name)]
     if selected:
         source, data = publisher("cinder-backup"), _data(backup)
         entries += notifications.entries([Notification(name, source, data, str(backup.pk)) for name in selected])

@@ -147,10 +147,10 @@ def manifest_of(store: ObjectStore, backup_id: uuid.UUID, digest: str = "") -> t
         manifest = msgspec.json.decode(text, type=Manifest)
     except (ObjectMissingError, msgspec.MsgspecError) as error:
         raise GoneError(f"Backup {backup_id} no longer has data in its store.") from error
-    found = hashlib.sha256(text).hexdigest()
-    if manifest.backup_id != str(backup_id) or (digest and found != digest):
+    actual = hashlib.sha256(text).hexdigest()
+    if manifest.backup_id != str(backup_id) or (digest and actual != digest):
         raise GoneError(f"The list of parts of backup {backup_id} is damaged in its store.")
-    return manifest, found
+    return manifest, actual
 
 
 def discard(store: ObjectStore, backup_id: uuid.UUID) -> int:

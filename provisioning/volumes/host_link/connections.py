@@ -51,22 +51,22 @@ def connection_for(
     hosts = Host.objects.in_bulk([daemon, client_host or daemon])
     host, client = hosts.get(daemon), hosts.get(client_host or daemon)
     if host is None or client is None or not _is_export_of(volume.id, reported.export):
-        found = None
+        connection = None
     elif reported.socket and client_host == daemon:
-        found = _beside(volume.id, reported)
+        connection = _beside(volume.id, reported)
     else:
-        found = _over_tls(client, host, reported)
-    if found is None:
+        connection = _over_tls(client, host, reported)
+    if connection is None:
         log.warning("Host %s reported an invalid connection of volume %s: %s", daemon, volume.id, reported)
         return None
     name = client_export(reported.export, str(client_id), multiattach=volume.multiattach, move=move)
-    return msgspec.structs.replace(found, export=name)
+    return msgspec.structs.replace(connection, export=name)
 
 
 def as_column(connection: VolumeConnection) -> dict[str, Any]:
     """Return a connection as stored in ``Attachment.connection``."""
-    found: dict[str, Any] = msgspec.to_builtins(connection)
-    return found
+    result: dict[str, Any] = msgspec.to_builtins(connection)
+    return result
 
 
 def _is_export_of(data_id: str, export: str) -> bool:

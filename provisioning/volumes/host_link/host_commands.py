@@ -61,10 +61,10 @@ def host_of(volume: Volume) -> uuid.UUID:
         if Host.objects.filter(id=volume.daemon_host_id, forced_down=True).exists():
             raise UnavailableError(DEAD)
         return volume.daemon_host_id
-    found = hosts_of(volume.pool) if volume.pool is not None else []
-    if not found:
+    hosts = hosts_of(volume.pool) if volume.pool is not None else []
+    if not hosts:
         raise UnavailableError(NO_HOST)
-    return found[0].id
+    return hosts[0].id
 
 
 def send(volume: Volume, body: CommandBody, *, status: str = "", beside: bool = False) -> HostCommand:
@@ -106,8 +106,8 @@ def open_commands(volume_id: uuid.UUID) -> QuerySet[HostCommand]:
 
 def plain(message: msgspec.Struct) -> Mapping[str, object]:
     """Return a message as plain JSON values, to be stored in a column."""
-    found: Mapping[str, object] = msgspec.to_builtins(message)
-    return found
+    result: Mapping[str, object] = msgspec.to_builtins(message)
+    return result
 
 
 __all__ = [

@@ -124,8 +124,8 @@ def held_on(host_id: uuid.UUID) -> dict[uuid.UUID, Attachment]:
     """
     kept = Attachment.objects.filter(connector__has_key=HELD_BY)
     rows = kept.filter(host_id=host_id, instance_id=None) | kept.filter(connector__guest_host=str(host_id))
-    found = {row.volume_id: row for row in rows.select_related("volume__pool")}
-    return {key: row for key, row in found.items() if not holds.needs_proof(row.volume)}
+    by_volume = {row.volume_id: row for row in rows.select_related("volume__pool")}
+    return {key: row for key, row in by_volume.items() if not holds.needs_proof(row.volume)}
 
 
 def assign(attachment: Attachment, instance_id: uuid.UUID, mountpoint: str) -> bool:

@@ -60,8 +60,8 @@ def recover(host_id: uuid.UUID, known: Mapping[uuid.UUID, KnownVolume]) -> Itera
         client.attachment_id: key for key, each in known.items() if not each.gone for client in each.clients or ()
     }
     waiting = Volume.objects.filter(lost__has_key=MOVED).order_by("id") if clients else Volume.objects.none()
-    found = [row for row in waiting[:MOST] if row.lost[MOVED] in clients]
-    for volume in state.lock([row.id for row in found]).values():
+    lost = [row for row in waiting[:MOST] if row.lost[MOVED] in clients]
+    for volume in state.lock([row.id for row in lost]).values():
         key = clients.get(volume.lost.get(MOVED, ""))
         pool = _pool(host_id, known[key]) if key is not None else None
         if key is None or pool is None or _is_known(key) or Volume.objects.filter(migration_of=volume.id).exists():

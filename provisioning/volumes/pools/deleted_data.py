@@ -64,14 +64,14 @@ def measure(pool: StoragePool, sizes: Mapping[str, int] | None, now: datetime) -
     if sizes is None:
         return measured
     largest = sorted(sizes.items(), key=lambda item: item[1], reverse=True)[:MOST_KEPT]
-    found = {key: size for name, size in largest if (key := read_id(name)) is not None}
+    kept = {key: size for name, size in largest if (key := read_id(name)) is not None}
     known = {row.data_id: row for row in DeletedData.objects.filter(pool=pool).select_related("volume_type")}
-    for key, size in found.items():
+    for key, size in kept.items():
         row = known.get(key) or DeletedData.objects.create(pool=pool, data_id=key)
         if row.absent_since is not None:
             DeletedData.objects.filter(pk=row.pk).update(absent_since=None)
         measured.rows.append((row, size or row.bytes))
-    absent = [known[key] for key in known.keys() - found.keys()] if len(sizes) < MOST_KEPT else []
+    absent = [known[key] for key in known.keys() - kept.keys()] if len(sizes) < MOST_KEPT else []
     for row in absent:
         if row.absent_since is None:
             row.absent_since = now

@@ -92,10 +92,10 @@ def _pools_named(context: RequestContext, hint: Any) -> frozenset[uuid.UUID] | N
         raise InvalidInputError("A hint must contain ids of volumes.", field="scheduler_hints")
     ids = {read_id(each) for each in named}
     rows = visible_volumes(context).filter(id__in=[each for each in ids if each])
-    found = dict(rows.values_list("id", "pool_id"))
-    if None in ids or found.keys() != ids:
-        raise VolumeNotFoundError(next(each for each in named if read_id(each) not in found))
-    return frozenset(pool_id for pool_id in found.values())
+    pools = dict(rows.values_list("id", "pool_id"))
+    if None in ids or pools.keys() != ids:
+        raise VolumeNotFoundError(next(each for each in named if read_id(each) not in pools))
+    return frozenset(pool_id for pool_id in pools.values())
 
 
 def place(request: PoolRequest) -> tuple[uuid.UUID | None, str]:
@@ -145,11 +145,11 @@ def release(pool_id: uuid.UUID | None, size_gb: int) -> None:
 
 def sums(pool_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
     """Return pool → the sum of the sizes of its volumes and of the data of deleted volumes."""
-    found = dict.fromkeys(pool_ids, 0)
-    rows = Volume.objects.filter(pool_id__in=found).values_list("pool_id", "size_gb", "wanted_gb")
+    result = dict.fromkeys(pool_ids, 0)
+    rows = Volume.objects.filter(pool_id__in=result).values_list("pool_id", "size_gb", "wanted_gb")
     for pool_id, size, requested in rows:
         if pool_id is not None:
-            found[pool_id] += max(size, requested or 0)
-    for pool_id, size in DeletedData.objects.filter(pool_id__in=found).values_list("pool_id", "size_gb"):
-        found[pool_id] += size
-    return found
+            result[pool_id] += max(size, requested or 0)
+    for pool_id, size in DeletedData.objects.filter(pool_id__in=result).values_list("pool_id", "size_gb"):
+        result[pool_id] += size
+    return result

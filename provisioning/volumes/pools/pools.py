@@ -62,7 +62,7 @@ def record(host_id: uuid.UUID, reported: Sequence[PoolState]) -> dict[uuid.UUID,
             continue
         served.add(key)
         admitted[key] = pool, state
-        unserved = {found for each in state.unserved[:MOST_UNSERVED] if (found := read_id(each)) is not None}
+        unserved = {parsed for each in state.unserved[:MOST_UNSERVED] if (parsed := read_id(each)) is not None}
         if unserved:
             waiting[key] = unserved
     deleted_data.count(

@@ -6,7 +6,7 @@ from typing import Any
 from provisioning.events import services as events
 from provisioning.events.services import Entry
 from provisioning.notifications import services as notifications
-from provisioning.notifications.messages import Notification, is_wanted, publisher, versioned, when
+from provisioning.notifications.messages import Notification, is_selected, publisher, versioned, when
 from provisioning.volumes.models import Snapshot, Volume
 
 VERBS = ("create", "delete", "attach", "detach", "resize", "retype", "migrate", "revert", "update")
@@ -54,7 +54,7 @@ def announce_snapshot(snapshot: Snapshot, *notices: str, gone: bool = False) -> 
 
 
 def _write(topic: str, payload: dict[str, Any], notices: Sequence[str], row: Volume | Snapshot) -> None:
-    selected = [name for name in notices if is_wanted(name)]
+    selected = [name for name in notices if is_selected(name)]
     entries: list[Entry] = [(topic, "volume", payload)]
     if selected:
         source, data = publisher("cinder-volume"), _data(row)

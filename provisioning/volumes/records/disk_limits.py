@@ -30,11 +30,11 @@ def limits_in(specs: Mapping[str, object], size_gb: int) -> dict[str, int]:
     """
     read = {name: number_in(value) for name, value in specs.items()}
     numbers = {name: value for name, value in read.items() if value is not None}
-    found = {name: value for name, value in numbers.items() if name in IOTUNE}
+    result = {name: value for name, value in numbers.items() if name in IOTUNE}
     for name in PER_GB & numbers.keys():
         limit = max(numbers[name] * size_gb, numbers.get(f"{name}_min", 0))
-        found[name.removesuffix("_per_gb")] = min(limit, LARGEST)
-    return found
+        result[name.removesuffix("_per_gb")] = min(limit, LARGEST)
+    return result
 
 
 def kept(limits: Mapping[str, int]) -> dict[str, int]:
@@ -43,19 +43,19 @@ def kept(limits: Mapping[str, int]) -> dict[str, int]:
     A total limit replaces read and write limits. A burst requires a limit that is not above it, and a burst length
     requires a burst.
     """
-    found = dict(limits)
+    result = dict(limits)
     for limit in LIMITS:
-        if found.get(f"total_{limit}"):
-            found.pop(f"read_{limit}", None)
-            found.pop(f"write_{limit}", None)
+        if result.get(f"total_{limit}"):
+            result.pop(f"read_{limit}", None)
+            result.pop(f"write_{limit}", None)
         for kind in KINDS:
             name = f"{kind}_{limit}"
-            usual, burst, length = (found.get(f"{name}{end}", 0) for end in ("", "_max", "_max_length"))
+            usual, burst, length = (result.get(f"{name}{end}", 0) for end in ("", "_max", "_max_length"))
             if burst and not 0 < usual <= burst:
-                del found[f"{name}_max"]
+                del result[f"{name}_max"]
                 burst = 0
             if length and not 0 < burst * length <= LARGEST:
-                del found[f"{name}_max_length"]
-    if not any(found.get(f"{kind}_iops_sec") for kind in KINDS):
-        found.pop(SIZE, None)
-    return found
+                del result[f"{name}_max_length"]
+    if not any(result.get(f"{kind}_iops_sec") for kind in KINDS):
+        result.pop(SIZE, None)
+    return result

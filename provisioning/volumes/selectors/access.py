@@ -38,10 +38,10 @@ def _volumes(project_id: OfProject) -> QuerySet[Volume]:
 
 def volume_for(context: RequestContext, volume_id: str | uuid.UUID) -> Volume:
     """Return one volume. Raises VolumeNotFoundError if it does not exist or belongs to another project."""
-    found = _one(_volumes, context, volume_id)
-    if found is None:
+    volume = _one(_volumes, context, volume_id)
+    if volume is None:
         raise VolumeNotFoundError(volume_id)
-    return found
+    return volume
 
 
 def visible_snapshots(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Snapshot]:
@@ -56,10 +56,10 @@ def _snapshots(project_id: OfProject) -> QuerySet[Snapshot]:
 
 def snapshot_for(context: RequestContext, snapshot_id: str | uuid.UUID) -> Snapshot:
     """Return one snapshot. Raises SnapshotNotFoundError if it does not exist or belongs to another project."""
-    found = _one(_snapshots, context, snapshot_id)
-    if found is None:
+    snapshot = _one(_snapshots, context, snapshot_id)
+    if snapshot is None:
         raise SnapshotNotFoundError(snapshot_id)
-    return found
+    return snapshot
 
 
 def visible_attachments(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Attachment]:
@@ -74,10 +74,10 @@ def _attachments(project_id: OfProject) -> QuerySet[Attachment]:
 
 def attachment_for(context: RequestContext, attachment_id: str | uuid.UUID) -> Attachment:
     """Return one attachment. Raises AttachmentNotFoundError if it does not exist or belongs to another project."""
-    found = _one(_attachments, context, attachment_id)
-    if found is None:
+    attachment = _one(_attachments, context, attachment_id)
+    if attachment is None:
         raise AttachmentNotFoundError(attachment_id)
-    return found
+    return attachment
 
 
 def _project_of(context: RequestContext, *, all_projects: bool) -> uuid.UUID | None:
@@ -87,8 +87,8 @@ def _project_of(context: RequestContext, *, all_projects: bool) -> uuid.UUID | N
 def _one(rows_of: Callable[[OfProject], QuerySet[M]], context: RequestContext, identity: str | uuid.UUID) -> M | None:
     project_id = _project_of(context, all_projects=True)
     rows = _prepared(rows_of, project_id is None)
-    found: M | None = rows.first(key=read_id(identity) or NOBODY, project_id=project_id)
-    return found
+    result: M | None = rows.first(key=read_id(identity) or NOBODY, project_id=project_id)
+    return result
 
 
 @cache

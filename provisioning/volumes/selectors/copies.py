@@ -24,10 +24,10 @@ def visible_backups(context: RequestContext, *, all_projects: bool = False) -> Q
 
 def backup_for(context: RequestContext, backup_id: str | uuid.UUID) -> Backup:
     """Return one backup. Raises BackupNotFoundError if it does not exist or belongs to another project."""
-    found = visible_backups(context, all_projects=True).filter(id=read_id(backup_id) or NOBODY).first()
-    if found is None:
+    backup = visible_backups(context, all_projects=True).filter(id=read_id(backup_id) or NOBODY).first()
+    if backup is None:
         raise BackupNotFoundError(backup_id)
-    return found
+    return backup
 
 
 def newest_of(volume_id: uuid.UUID, project_id: uuid.UUID, service: str) -> Backup | None:

@@ -10,8 +10,8 @@ from provisioning.volumes.models import DeletedData, StoragePool
 def by_project(pool: StoragePool) -> dict[uuid.UUID | None, int]:
     """Return project → GiB in a pool, the largest first; None: an unknown project."""
     rows = DeletedData.objects.filter(pool=pool, size_gb__gt=0).values_list("project_id")
-    found = rows.annotate(gb=Sum("size_gb")).order_by("-gb", F("project_id").asc(nulls_last=True))
-    return dict(found)
+    records = rows.annotate(gb=Sum("size_gb")).order_by("-gb", F("project_id").asc(nulls_last=True))
+    return dict(records)
 
 
 def of_project(project_id: uuid.UUID) -> int:

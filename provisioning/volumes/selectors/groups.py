@@ -18,10 +18,10 @@ def visible_groups(context: RequestContext, *, all_projects: bool = False) -> Qu
 
 def group_for(context: RequestContext, group_id: str) -> Group:
     """Return one group. Raises NotFoundError if it does not exist or belongs to another project."""
-    found = visible_groups(context, all_projects=True).filter(id=read_id(group_id) or NOBODY).first()
-    if found is None:
+    group = visible_groups(context, all_projects=True).filter(id=read_id(group_id) or NOBODY).first()
+    if group is None:
         raise NotFoundError(f"Group {str(group_id)[:64]} could not be found.")
-    return found
+    return group
 
 
 def visible_group_snapshots(context: RequestContext, *, all_projects: bool = False) -> QuerySet[GroupSnapshot]:
@@ -34,7 +34,9 @@ def visible_group_snapshots(context: RequestContext, *, all_projects: bool = Fal
 
 def group_snapshot_for(context: RequestContext, snapshot_id: str) -> GroupSnapshot:
     """Return one group snapshot. Raises NotFoundError if it does not exist or belongs to another project."""
-    found = visible_group_snapshots(context, all_projects=True).filter(id=read_id(snapshot_id) or NOBODY).first()
-    if found is None:
+    group_snapshot = (
+        visible_group_snapshots(context, all_projects=True).filter(id=read_id(snapshot_id) or NOBODY).first()
+    )
+    if group_snapshot is None:
         raise NotFoundError(f"GroupSnapshot {str(snapshot_id)[:64]} could not be found.")
-    return found
+    return group_snapshot

@@ -17,10 +17,10 @@ def qos_specs() -> QuerySet[QosSpec]:
 
 def qos_spec(spec_id: str) -> QosSpec:
     """Return one QoS spec.  Raises NotFoundError."""
-    found = QosSpec.objects.filter(id=read_id(spec_id) or NOBODY).first()
-    if found is None:
+    row = QosSpec.objects.filter(id=read_id(spec_id) or NOBODY).first()
+    if row is None:
         raise NotFoundError(f"No such qos spec {spec_id[:64]}.")
-    return found
+    return row
 
 
 def group_types(context: RequestContext) -> QuerySet[GroupType]:
@@ -33,10 +33,10 @@ def group_type_for(context: RequestContext, named: str) -> GroupType:
     """Return the group type with this id or name.  Raises NotFoundError."""
     known = read_id(named)
     rows = group_types(context)
-    found = rows.filter(Q(id=known) if known else Q(name=named)).first()
-    if found is None:
+    group_type = rows.filter(Q(id=known) if known else Q(name=named)).first()
+    if group_type is None:
         raise NotFoundError(f"Group type {named[:64]} could not be found.")
-    return found
+    return group_type
 
 
 def projects_with_access(type_id: uuid.UUID) -> list[uuid.UUID]:
@@ -52,10 +52,10 @@ def default_types() -> list[DefaultType]:
 
 def default_type_record(project_id: uuid.UUID) -> DefaultType:
     """Return the default type of a project.  Raises NotFoundError if it has none."""
-    found = DefaultType.objects.filter(project_id=project_id).first()
-    if found is None:
+    default_type = DefaultType.objects.filter(project_id=project_id).first()
+    if default_type is None:
         raise NotFoundError(f"Default type for project {project_id.hex} not found.")
-    return found
+    return default_type
 
 
 def messages_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Message]:
@@ -68,10 +68,10 @@ def messages_for(context: RequestContext, *, all_projects: bool = False) -> Quer
 
 def message_for(context: RequestContext, message_id: str) -> Message:
     """Return one message.  Raises NotFoundError."""
-    found = messages_for(context, all_projects=True).filter(id=read_id(message_id) or NOBODY).first()
-    if found is None:
+    message = messages_for(context, all_projects=True).filter(id=read_id(message_id) or NOBODY).first()
+    if message is None:
         raise NotFoundError(f"Message {message_id[:64]} could not be found.")
-    return found
+    return message
 
 
 def type_names() -> list[str]:

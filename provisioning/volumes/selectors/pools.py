@@ -114,7 +114,7 @@ def pool_named(host: str) -> StoragePool:
 def services(binary: str | None = None, host: str | None = None) -> list[Service]:
     """Return one ``cinder-volume`` for each pool, and the scheduler and backup services of the control plane."""
     now = timezone.now()
-    found = [
+    result = [
         Service(
             VOLUME,
             backend_of(pool),
@@ -131,7 +131,7 @@ def services(binary: str | None = None, host: str | None = None) -> list[Service
         Service(name, "novella", DEFAULT_ZONE, enabled=True, up=True, updated_at=now)
         for name in ("cinder-scheduler", "cinder-backup")
     ]
-    every: Iterable[Service] = [*own, *found]
+    every: Iterable[Service] = [*own, *result]
     return [each for each in every if (not binary or each.binary == binary) and (not host or host in _names_of(each))]
 
 

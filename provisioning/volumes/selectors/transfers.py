@@ -18,7 +18,7 @@ def visible_transfers(context: RequestContext, *, all_projects: bool = False) ->
 
 def transfer_for(context: RequestContext, transfer_id: str) -> Transfer:
     """Return one transfer. Raises NotFoundError if it does not exist or belongs to another project."""
-    found = visible_transfers(context, all_projects=True).filter(id=read_id(transfer_id) or NOBODY).first()
-    if found is None:
+    transfer = visible_transfers(context, all_projects=True).filter(id=read_id(transfer_id) or NOBODY).first()
+    if transfer is None:
         raise NotFoundError(f"Transfer {transfer_id[:64]} could not be found.")
-    return found
+    return transfer

@@ -27,10 +27,10 @@ def type_for(context: RequestContext, named: str | uuid.UUID) -> VolumeType:
     """Return the type with this id or name.  Raises NotFoundError."""
     known = read_id(named)
     rows = visible_types(context)
-    found = (rows.filter(id=known).first() if known else None) or rows.filter(name=str(named)).first()
-    if found is None:
+    volume_type = (rows.filter(id=known).first() if known else None) or rows.filter(name=str(named)).first()
+    if volume_type is None:
         raise NotFoundError(f"Volume type {str(named)[:255]} could not be found.", field="volume_type")
-    return found
+    return volume_type
 
 
 def default_type(project_id: uuid.UUID) -> VolumeType | None:

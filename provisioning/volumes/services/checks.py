@@ -131,7 +131,7 @@ def check_in_no_group(volume: Volume) -> None:
 def locked_volume(context: RequestContext, volume_id: str | uuid.UUID) -> Volume:
     """Return a visible volume, locked until the transaction ends."""
     seen = volume_for(context, volume_id)
-    found = state.lock([seen.id]).get(seen.id)
-    if found is None:
+    volume = state.lock([seen.id]).get(seen.id)
+    if volume is None:
         raise VolumeNotFoundError(volume_id)
-    return found
+    return volume

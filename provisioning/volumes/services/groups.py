@@ -219,17 +219,17 @@ def create_group_snapshot(
 @transaction.atomic
 def delete_group_snapshot(context: RequestContext, snapshot_id: str) -> None:
     """Delete a group snapshot and start to delete its snapshots. The deletion of each snapshot may still fail."""
-    found = group_snapshot_for(context, snapshot_id)
-    snapshots = list(Snapshot.objects.filter(group_snapshot=found).order_by("volume_id"))
-    if found.status not in {
+    snapshot = group_snapshot_for(context, snapshot_id)
+    snapshots = list(Snapshot.objects.filter(group_snapshot=snapshot).order_by("volume_id"))
+    if snapshot.status not in {
         SnapshotStatus.AVAILABLE,
         SnapshotStatus.ERROR,
         SnapshotStatus.ERROR_DELETING,
     }:
-        raise InvalidInputError(f"GroupSnapshot {found.id} is {found.status}; it must be available or error.")
+        raise InvalidInputError(f"GroupSnapshot {snapshot.id} is {snapshot.status}; it must be available or error.")
     for each in snapshots:
         DeleteSnapshot.begin(context, each.id, Deletion(force=True))
-    GroupSnapshot.objects.filter(pk=found.pk).delete()
+    GroupSnapshot.objects.filter(pk=snapshot.pk).delete()
 
 
 @when_broken_off
@@ -239,18 +239,18 @@ def reset_group_snapshot_status(context: RequestContext, snapshot_id: str, statu
     if status not in SnapshotStatus.values:
         raise InvalidInputError(f"Group snapshot status: {status[:64]!r} is invalid.", field="status")
     seen = group_snapshot_for(context, snapshot_id)
-    found = GroupSnapshot.objects.select_for_update().filter(pk=seen.pk).first()
-    if found is None:
+    group_snapshot = GroupSnapshot.objects.select_for_update().filter(pk=seen.pk).first()
+    if group_snapshot is None:
         raise NotFoundError(f"GroupSnapshot {snapshot_id[:64]} could not be found.")
-    found.status = status
-    found.save(update_fields=["status", "updated_at"])
-    for snapshot in Snapshot.objects.filter(group_snapshot=found).select_related("volume"):
+    group_snapshot.status = status
+    group_snapshot.save(update_fields=["status", "updated_at"])
+    for snapshot in Snapshot.objects.filter(group_snapshot=group_snapshot).select_related("volume"):
         announce_snapshot(snapshot)
 
 
 def _locked(context: RequestContext, group_id: str) -> Group:
     seen = group_for(context, group_id)
-    found = Group.objects.select_for_update().filter(pk=seen.pk).first()
-    if found is None:
+    group = Group.objects.select_for_update().filter(pk=seen.pk).first()
+    if group is None:
         raise NotFoundError(f"Group {group_id[:64]} could not be found.")
-    return found
+    return group

@@ -105,12 +105,12 @@ OLD_FORM = {"do_reserve": "os-reserve"}
 
 def at_rest_of(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, VolumeStatus]:
     """Return volume id → the status that its attachments imply, in one query."""
-    found: dict[uuid.UUID, set[str]] = {key: set() for key in ids}
-    rows = Attachment.objects.filter(volume_id__in=found).values_list("volume_id", "status", "connector")
+    result: dict[uuid.UUID, set[str]] = {key: set() for key in ids}
+    rows = Attachment.objects.filter(volume_id__in=result).values_list("volume_id", "status", "connector")
     for key, status, connector in rows:
         waits = status == AttachStatus.RESERVED and connector == OLD_FORM
-        found[key].add(AttachStatus.ATTACHING if waits else status)
-    return {key: _by_attachments(statuses) for key, statuses in found.items()}
+        result[key].add(AttachStatus.ATTACHING if waits else status)
+    return {key: _by_attachments(statuses) for key, statuses in result.items()}
 
 
 def _by_attachments(found: Collection[str]) -> VolumeStatus:

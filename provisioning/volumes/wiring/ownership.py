@@ -14,7 +14,7 @@ OF_PROJECTS = (
 )
 EC2_KINDS = (Kind("vol", "volume", Volume), Kind("snap", "snapshot", Snapshot))
 WITH_EC2_VALUES = (Volume,)
-KEPT = {
+UNPURGED = {
     **dict.fromkeys(
         ("volumes.Volume", "volumes.Snapshot", "volumes.Backup", "volumes.Group"),
         "Limited by its quota; kept until it is deleted.",

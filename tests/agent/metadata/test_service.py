@@ -116,8 +116,8 @@ SECRET = "/latest/meta-data/instance-id"
 
 
 def put(port: int, ttl: str | None, source: str = "127.0.0.1", **headers: str) -> tuple[int, bytes]:
-    asked = {TTL: ttl} if ttl is not None else {}
-    return ask(port, "/latest/api/token", source, "PUT", None, **asked, **headers)
+    requested = {TTL: ttl} if ttl is not None else {}
+    return ask(port, "/latest/api/token", source, "PUT", None, **requested, **headers)
 
 
 def test_metadata_are_read_with_a_token(service: MetadataService, guests: Guests) -> None:

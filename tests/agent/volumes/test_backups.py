@@ -92,16 +92,16 @@ class Rig:
         return hashlib.sha256(_content(uri)).hexdigest()
 
     def back_up(self, volume: VolumeSpec, parent: str = "") -> tuple[str, bool, int]:
-        wanted = BackupSpec(str(uuid.uuid4()), parent)
-        full = self.run(volume, wanted)
-        return wanted.backup_id, full, sum(map(len, self.store.chunks.get(wanted.backup_id, [])))
+        requested = BackupSpec(str(uuid.uuid4()), parent)
+        full = self.run(volume, requested)
+        return requested.backup_id, full, sum(map(len, self.store.chunks.get(requested.backup_id, [])))
 
-    def run(self, volume: VolumeSpec, wanted: BackupSpec) -> bool:
-        self.store.parents[wanted.backup_id] = wanted.parent_id
-        with self.copies.freeze(volume, wanted, never) as source:
-            digests = send_all(self.store, wanted.backup_id, source, never)
-            self.store.seal(wanted.backup_id, SentBackup(digests, source.disk_bytes, source.full), never)
-        self.copies.backed_up(volume, wanted)
+    def run(self, volume: VolumeSpec, backup: BackupSpec) -> bool:
+        self.store.parents[backup.backup_id] = backup.parent_id
+        with self.copies.freeze(volume, backup, never) as source:
+            digests = send_all(self.store, backup.backup_id, source, never)
+            self.store.seal(backup.backup_id, SentBackup(digests, source.disk_bytes, source.full), never)
+        self.copies.backed_up(volume, backup)
         return source.full
 
     def restore(self, volume: VolumeSpec, chain: list[str]) -> str:
@@ -109,9 +109,9 @@ class Rig:
         path.unlink(missing_ok=True)
         put_together(self.store, chain, path, never)
         self.copies.overwrite(volume, path, never)
-        found = self.digest(self.open(volume))
+        result = self.digest(self.open(volume))
         self.volumes.connect(volume, [])
-        return found
+        return result
 
     def moments(self, volume: VolumeSpec) -> list[str]:
         (stored,) = [each for each in self.volumes.contents(self.pool_id).volumes if each.id == volume.id]
@@ -186,16 +186,16 @@ def test_one_that_was_broken_off_is_made_again_and_one_that_is_not_sure_is_full(
     volume = rig.make()
     uri = rig.open(volume)
     qemu_io(uri, "write -P 1 0 20M")
-    wanted = BackupSpec(str(uuid.uuid4()))
+    requested = BackupSpec(str(uuid.uuid4()))
     rig.store.fails_at = 1
     with pytest.raises(BackupTransferError):
-        rig.run(volume, wanted)
+        rig.run(volume, requested)
     assert rig.moments(volume) == []
     rig.store.fails_at = None
-    with rig.copies.freeze(volume, wanted, never):
+    with rig.copies.freeze(volume, requested, never):
         pass  # as an agent that was killed leaves it
     qemu_io(uri, "write -P 2 1M 1M")
-    assert rig.run(volume, wanted)
+    assert rig.run(volume, requested)
     before = rig.digest(uri)
     _, full, _ = rig.back_up(volume, parent=str(uuid.uuid4()))
     assert full, "it is not known what has changed since that one"

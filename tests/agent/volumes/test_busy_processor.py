@@ -22,11 +22,11 @@ BUSY = "qemu-img exited with 1: 1.qcow2: Unable to get accurate CPU usage"
 def test_what_could_not_be_measured_is_tried_again_and_nothing_else(
     kind: type[Exception], text: str, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
+    calls = []
 
     def make() -> None:
-        asked.append(text)
-        if len(asked) < 30:
+        calls.append(text)
+        if len(calls) < 30:
             raise kind(text)
 
     monkeypatch.setattr(luks, "PAUSE", 0.0)
@@ -35,7 +35,7 @@ def test_what_could_not_be_measured_is_tried_again_and_nothing_else(
     else:
         with pytest.raises(kind):
             luks.make_header(make)
-    assert len(asked) == (30 if again else 1)
+    assert len(calls) == (30 if again else 1)
 
 
 def test_a_key_is_in_memory_only_and_gone_at_the_end() -> None:

@@ -150,11 +150,11 @@ def test_a_daemon_changes_nothing_that_the_agent_reads(pool: Pool) -> None:
 TRY = """
 import ctypes, json, os, socket
 libc = ctypes.CDLL(None, use_errno=True)
-def said(result):
+def error_of(result):
     return ctypes.get_errno() if result == -1 else 0
-found = {"unshare": said(libc.unshare(0x10000000)), "mount": said(libc.mount(b"x", b"/", b"tmpfs", 0, None)),
-         "ptrace": said(libc.ptrace(0, 0, 0, 0)), "setuid": said(libc.setuid(0)),
-         "key": said(libc.syscall(250, 0, 0, 0, 0))}
+found = {"unshare": error_of(libc.unshare(0x10000000)), "mount": error_of(libc.mount(b"x", b"/", b"tmpfs", 0, None)),
+         "ptrace": error_of(libc.ptrace(0, 0, 0, 0)), "setuid": error_of(libc.setuid(0)),
+         "key": error_of(libc.syscall(250, 0, 0, 0, 0))}
 for family in (17, 38, 40):
     try:
         socket.socket(family, socket.SOCK_RAW if family == 17 else socket.SOCK_STREAM)
@@ -222,9 +222,9 @@ def certificates(tmp_path: Path) -> HostCertificates:
     class Certificates:
         complete, tls_hostname = True, "server"
 
-    found: Any = Certificates()
-    found.folder = folder
-    return found
+    host_certificates: Any = Certificates()
+    host_certificates.folder = folder
+    return host_certificates
 
 
 @pytest.mark.parametrize(("reached", "address"), [("127.0.0.3", "127.0.0.3"), ("192.0.2.77", EVERY), ("::1", "::1")])

@@ -91,14 +91,14 @@ def be_killed(short: Path, volume: VolumeSpec, command: str, place: str) -> None
 
 def running(short: Path) -> list[int]:
     """Return the daemons of the host, by their command lines."""
-    found = []
+    values = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
             if f"{short}/run/".encode() in (path / "cmdline").read_bytes():
-                found.append(int(path.name))
+                values.append(int(path.name))
         except OSError:
             continue
-    return found
+    return values
 
 
 @pytest.mark.slow
@@ -159,9 +159,9 @@ def test_a_killed_agent_comes_even_with_its_daemons(short: Path, command: str, p
             assert "failed" not in qemu_io(f"nbd+unix:///{there.export}?socket={there.socket}", f"write {PATTERN}")
         (short / "image").write_bytes(b"\x07" * MIB)
         before = running(short)
-        wanted = msgspec.structs.replace(volume, size_gb=2) if command == "grow" else volume
+        requested = msgspec.structs.replace(volume, size_gb=2) if command == "grow" else volume
         context = multiprocessing.get_context("spawn")
-        process = context.Process(target=be_killed, args=(short, wanted, command, place))
+        process = context.Process(target=be_killed, args=(short, requested, command, place))
         process.start()
         process.join()
         assert process.exitcode == -signal.SIGKILL
@@ -170,8 +170,8 @@ def test_a_killed_agent_comes_even_with_its_daemons(short: Path, command: str, p
         volumes.check()
         if command in {"snapshot", "grow"}:
             assert running(short) == before  # a guest that has it open goes on
-        work(volumes, wanted, command)
-        there = volumes.connect(wanted, [CLIENT])
+        work(volumes, requested, command)
+        there = volumes.connect(requested, [CLIENT])
         assert there is not None
         assert len(running(short)) == 1
         reach = f"nbd+unix:///{there.export}?socket={there.socket}"
@@ -179,7 +179,7 @@ def test_a_killed_agent_comes_even_with_its_daemons(short: Path, command: str, p
         output = qemu_io(reach, f"read {pattern}", "write -P 6 0 4096", "read -P 6 0 4096", "length")
         assert output.count("bytes at offset") == 3, output
         assert "failed" not in output
-        assert volumes.connect(wanted, []) is None
+        assert volumes.connect(requested, []) is None
         assert running(short) == []
         assert list((short / "sockets").iterdir()) == list((short / "run").iterdir()) == []
     finally:

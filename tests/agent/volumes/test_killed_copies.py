@@ -127,11 +127,11 @@ class Host:
         commands[command]()
 
     def _back_up(self) -> None:
-        wanted = BackupSpec(BACKUP)
-        with self.copies.freeze(self.spec(self.source), wanted, never) as found:
+        requested = BackupSpec(BACKUP)
+        with self.copies.freeze(self.spec(self.source), requested, never) as found:
             digests = send_all(self.store, BACKUP, found, never)
             self.store.seal(BACKUP, SentBackup(digests, found.disk_bytes, found.full), never)
-        self.copies.backed_up(self.spec(self.source), wanted)
+        self.copies.backed_up(self.spec(self.source), requested)
 
     def _restore(self) -> None:
         target = self.spec(self.target)
@@ -144,9 +144,9 @@ class Host:
     def export(self) -> VolumeConnection:
         """Export the source for the very copy that reads it."""
         copy = VolumeClient(attachment_id=self.target, host_id="", local=True)
-        found = self.volumes.connect(self.spec(self.source), [copy])
-        assert found is not None
-        return found
+        volume_connection = self.volumes.connect(self.spec(self.source), [copy])
+        assert volume_connection is not None
+        return volume_connection
 
     def io(self, volume_id: str, *commands: str) -> str:
         """Do this with a volume as a guest would."""
@@ -156,9 +156,9 @@ class Host:
 
     def has(self, volume_id: str, *patterns: int) -> bool:
         """Whether a volume begins with these patterns, 1 MiB of each, and zeros after them."""
-        wanted = [*patterns, 0]
-        output = self.io(volume_id, *(f"read -P {pattern} {at * MIB} {MIB}" for at, pattern in enumerate(wanted)))
-        return output.count("bytes at offset") == len(wanted) and "failed" not in output
+        requested = [*patterns, 0]
+        output = self.io(volume_id, *(f"read -P {pattern} {at * MIB} {MIB}" for at, pattern in enumerate(requested)))
+        return output.count("bytes at offset") == len(requested) and "failed" not in output
 
     def snapshots(self) -> set[str]:
         return {name for each in self.volumes.contents(self.pool_id).volumes for name in each.snapshots}

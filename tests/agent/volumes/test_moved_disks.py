@@ -76,9 +76,9 @@ class Machine:
         return self._folder(spec.uuid).root_disk
 
     def _folder(self, key: str) -> Any:
-        found = self.paths.instance(key)
-        found.folder.mkdir(parents=True, exist_ok=True)
-        return found
+        result = self.paths.instance(key)
+        result.folder.mkdir(parents=True, exist_ok=True)
+        return result
 
 
 @pytest.fixture

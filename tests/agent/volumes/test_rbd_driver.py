@@ -146,16 +146,16 @@ def test_a_second_host_makes_a_volume_of_an_image_of_the_pool_without_fetching_i
     (state,) = wait_for("the pool answers", volumes.states)
     path = image_file(tmp_path)
     image = ImageRef(id="i", name="i", disk_format="raw", size=MIB, hash_algo="sha512", hash_value=path.name[7:])
-    wanted = [replace(spec(2), pool_id=state.id), replace(spec(key=KEY), pool_id=state.id)]
-    for volume in wanted:
+    requested = [replace(spec(2), pool_id=state.id), replace(spec(key=KEY), pool_id=state.id)]
+    for volume in requested:
         with pytest.raises(ImageFetchError):
             volumes.create(volume, VolumeSource(image=image), never)
     driver.create_from_image(spec(), path)
-    volumes.create(wanted[0], VolumeSource(image=image), never)
-    assert holds(other.opening(wanted[0]), 7, 0)
-    assert other.size(wanted[0].id) == 2 * GIB
+    volumes.create(requested[0], VolumeSource(image=image), never)
+    assert holds(other.opening(requested[0]), 7, 0)
+    assert other.size(requested[0].id) == 2 * GIB
     with pytest.raises(ImageFetchError):
-        volumes.create(wanted[1], VolumeSource(image=image), never)  # it is encrypted here
+        volumes.create(requested[1], VolumeSource(image=image), never)  # it is encrypted here
 
 
 @pytest.mark.deep

@@ -21,8 +21,8 @@ def look(*names: str) -> list[Finding]:
 
 
 def only(check: str) -> Finding:
-    (found,) = look(check)
-    return found
+    (result,) = look(check)
+    return result
 
 
 def repaired(check: str) -> str:

@@ -22,7 +22,7 @@ from provisioning.compute.models import Instance
 from provisioning.doctor.checks import CHECKS
 from provisioning.doctor.examinations import runs
 from provisioning.doctor.examinations.examination import examine, findings, treat
-from provisioning.doctor.examinations.runs import KEPT
+from provisioning.doctor.examinations.runs import MOST_RUNS
 from provisioning.doctor.models import DoctorRun
 from provisioning.hosts.models import Host
 from provisioning.jobs.models import WorkerBeat
@@ -47,9 +47,9 @@ def test_the_sql_of_most_looks_is_made_once(
         return make(compiler, *args, **options)
 
     monkeypatch.setattr(SQLCompiler, "as_sql", count)
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         assert list(findings()) == []
-    assert len(made) < len(asked)
+    assert len(made) < len(queries)
 
 
 def test_a_busy_cloud_is_well(cloud: Cloud, alice: RequestContext) -> None:
@@ -143,7 +143,9 @@ def test_the_command_knows_its_checks(cloud: Cloud) -> None:
 
 def test_runs_are_kept_but_not_for_ever(cloud: Cloud) -> None:
     old = timezone.now() - OLD
-    DoctorRun.objects.bulk_create(DoctorRun(started_at=old, finished_at=old, trigger="clock") for _ in range(KEPT + 5))
+    DoctorRun.objects.bulk_create(
+        DoctorRun(started_at=old, finished_at=old, trigger="clock") for _ in range(MOST_RUNS + 5)
+    )
     run = runs.run("command", pause=0)
-    assert DoctorRun.objects.count() == KEPT
+    assert DoctorRun.objects.count() == MOST_RUNS
     assert DoctorRun.objects.order_by("-started_at")[:1].get() == run

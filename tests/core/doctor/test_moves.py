@@ -150,10 +150,10 @@ def test_a_volume_that_is_still_exported_to_a_second_host(cloud: Cloud, server: 
     row = Attachment.objects.create(
         volume=volume, project_id=server.project_id, instance_id=server.id, host=server.host, second_host=two
     )
-    found = only("second_connections")
-    assert "exported to host two" in found.sentence
-    assert found.repair is not None
-    found.repair()
+    finding = only("second_connections")
+    assert "exported to host two" in finding.sentence
+    assert finding.repair is not None
+    finding.repair()
     assert Attachment.objects.get(pk=row.pk).second_host is None
     row.delete()
     volume.delete()

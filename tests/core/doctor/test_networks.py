@@ -145,8 +145,8 @@ def test_a_forwarding_to_an_address_nobody_has(cloud: Cloud, alice: RequestConte
     _, external = led_out(cloud, alice)
     port = guest_ports().get(device_id=row.id)
     made = services.create_floating_ip(project_of(alice), external)
-    wanted = ForwardingRequest("tcp", (2222, 2222), port, port.fixed_ips.get().address, (22, 22))
-    forwarding = services.create_port_forwarding(made, wanted)
+    request = ForwardingRequest("tcp", (2222, 2222), port, port.fixed_ips.get().address, (22, 22))
+    forwarding = services.create_port_forwarding(made, request)
     assert look("floating_ips") == []
     PortForwarding.objects.update(internal_ip_address="10.20.0.250")
     assert only("floating_ips").subject == f"port forwarding {forwarding.id}"
@@ -193,9 +193,9 @@ def test_a_change_whose_job_is_lost(settled: Cloud, alice: RequestContext) -> No
     OrmQ.objects.all().delete()
     assert look("delivery_marks") == []
     DeliveryMark.objects.update(marked_at=timezone.now() - OLD)
-    found = only("delivery_marks")
-    assert found.subject == f"security group {group.id}"
-    (treated,) = treat([found], repair=True)
+    finding = only("delivery_marks")
+    assert finding.subject == f"security group {group.id}"
+    (treated,) = treat([finding], repair=True)
     assert treated.repaired == "The job is queued."
     settled.run()
     assert look(*NETWORKS) == []
@@ -242,9 +242,9 @@ def test_a_host_that_fails_again_and_again(settled: Cloud, alice: RequestContext
     Delivery.objects.filter(kind=NETWORK).update(error="no such bridge", tries=2, digest="?")
     assert look("deliveries") == []
     Delivery.objects.filter(kind=NETWORK).update(tries=3)
-    found = only("deliveries")
-    assert (found.severity, found.subject) == ("warning", f"host {agent.host.name}")
-    assert found.sentence.endswith("no such bridge")
-    treat([found], repair=True)
+    finding = only("deliveries")
+    assert (finding.severity, finding.subject) == ("warning", f"host {agent.host.name}")
+    assert finding.sentence.endswith("no such bridge")
+    treat([finding], repair=True)
     settled.run()
     assert look(*NETWORKS) == []

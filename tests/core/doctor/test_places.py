@@ -34,9 +34,9 @@ def test_a_host_that_miscounts(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     assert row.host is not None
     Host.objects.filter(id=row.host_id).update(vcpus_allocated=5, instances_allocated=7)
-    found = only("host_counters")
-    assert found.subject == f"host {row.host.name}"
-    assert found.sentence == (
+    finding = only("host_counters")
+    assert finding.subject == f"host {row.host.name}"
+    assert finding.sentence == (
         "It counts 7 servers with 5 vCPUs, 1024 MiB and 2 GiB; its allocations add up to 1 server with 1 vCPU, 1024 MiB"
         " and 2 GiB."
     )
@@ -93,8 +93,8 @@ def test_a_host_that_gives_more_than_it_has(cloud: Cloud, alice: RequestContext)
     for column, unit in (("vcpus_total", "vCPUs"), ("memory_mb_total", "MiB"), ("disk_gb_total", "GiB")):
         before = getattr(row.host, column)
         Host.objects.filter(id=row.host_id).update(**{column: 0})
-        found = only("full_hosts")
-        assert (found.subject, unit in found.sentence) == (f"host {row.host.name}", True)
+        finding = only("full_hosts")
+        assert (finding.subject, unit in finding.sentence) == (f"host {row.host.name}", True)
         Host.objects.filter(id=row.host_id).update(**{column: before})
 
 
@@ -158,8 +158,8 @@ def test_ports_of_a_guest_whose_room_is_lost_stay(cloud: Cloud, alice: RequestCo
     row = cloud.running(alice)
     Allocation.objects.filter(instance=row).delete()
     assert look("ports") == []
-    found = look("ports", "without_room", "host_counters")
-    treat(found, repair=True)
+    findings = look("ports", "without_room", "host_counters")
+    treat(findings, repair=True)
     assert look() == []
     assert guest_addresses().filter(port__device_id=row.id).exists()
 

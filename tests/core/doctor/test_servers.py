@@ -31,9 +31,9 @@ from tests.support.jobs import drain
 def test_a_task_without_a_deadline(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.launch(alice)
     broken(row, task_deadline=None)
-    found = only("tasks")
-    assert (found.severity, found.subject) == ("error", f"instance {row.id}")
-    assert found.sentence == "It is scheduling and has no deadline: nothing would ever end the task."
+    finding = only("tasks")
+    assert (finding.severity, finding.subject) == ("error", f"instance {row.id}")
+    assert finding.sentence == "It is scheduling and has no deadline: nothing would ever end the task."
     assert repaired("tasks").startswith("The deadline is ")
 
 

@@ -113,9 +113,9 @@ def test_a_guest_that_is_gone(cloud: Cloud, alice: RequestContext) -> None:
     agent = cloud.agent_of(row)
     agent.guests.clear()
     agent.hello()
-    found = only("guests")
-    assert found.sentence.startswith(f"It is stopped, but host {agent.host.name} has no guest for it. Starting it")
-    assert found.severity == "warning"
+    finding = only("guests")
+    assert finding.sentence.startswith(f"It is stopped, but host {agent.host.name} has no guest for it. Starting it")
+    assert finding.severity == "warning"
     Start.begin(context("alice"), row.id)
     cloud.run()
     assert look("guests") == []
@@ -211,9 +211,9 @@ def test_a_message_that_is_not_ours(cloud: Cloud, payload: str) -> None:
 def test_periodic_work_that_is_not_done(cloud: Cloud) -> None:
     long_ago = timezone.now() - timedelta(days=2)
     Lease.objects.create(name="compute.reaper", holder="", expires_at=long_ago, last_run_at=long_ago)
-    found = only("periodic")
-    assert found.subject == "periodic work compute.reaper"
-    assert found.sentence.startswith("It is due every 5 seconds, and last started: ")
+    finding = only("periodic")
+    assert finding.subject == "periodic work compute.reaper"
+    assert finding.sentence.startswith("It is due every 5 seconds, and last started: ")
     now = timezone.now()
     Lease.objects.update(last_run_at=now, last_error="ZeroDivisionError")
     assert only("periodic").sentence == "Its last run failed: ZeroDivisionError"

@@ -104,9 +104,9 @@ def test_filters_are_not_held_up_by_a_command_whose_end_was_lost(
 def test_groups_that_cannot_be_meant(cloud: Cloud, running: Instance, charlie: RequestContext) -> None:
     group("twin"), group("twin")
     foreign = SecurityGroup.objects.create(project_id=charlie.project_id, name="foreign")
-    for wanted in ("nowhere", str(foreign.id), "foreign"):
-        with pytest.raises(NotFoundError, match=f"Security group {wanted} is not found for project"):
-            add_security_group(context("alice"), running.id, wanted)
+    for requested in ("nowhere", str(foreign.id), "foreign"):
+        with pytest.raises(NotFoundError, match=f"Security group {requested} is not found for project"):
+            add_security_group(context("alice"), running.id, requested)
     with pytest.raises(ConflictError, match="Multiple security groups found matching 'twin'"):
         add_security_group(context("alice"), running.id, "twin")
     detach(running, interfaces(running)[0])
@@ -226,8 +226,8 @@ def test_a_port_made_before_is_plugged_in_and_out_with_all_it_has(
     cloud: Cloud, alice: RequestContext, running: Instance
 ) -> None:
     assert alice.project_id
-    wanted = [{"ip_address": "10.20.0.88"}, {"ip_address": "10.20.0.89"}]
-    port = network.create_port(alice.project_id, cloud.network, fixed_ips=wanted, mac_address="02:00:00:00:00:88")
+    requested = [{"ip_address": "10.20.0.88"}, {"ip_address": "10.20.0.89"}]
+    port = network.create_port(alice.project_id, cloud.network, fixed_ips=requested, mac_address="02:00:00:00:00:88")
     attach_interface(alice, running.id, NetworkRequest(port_id=str(port.id)))
     cloud.run()
     port_spec = guest_spec(running).ports[-1]
@@ -257,8 +257,8 @@ def test_a_guest_is_put_into_a_group_that_is_shared_with_its_project(
         network.allocate(uuid.uuid4(), alice.project_id, [], [str(group.id)], "kelvin", "nova")
     target = alice.project_id.hex
     network.create_rbac_policy(operator.project_id, "security_group", group, "access_as_shared", target)
-    asked = [{"network_id": str(cloud.network.id), "port_id": None, "fixed_ip": None}]
+    requested = [{"network_id": str(cloud.network.id), "port_id": None, "fixed_ip": None}]
     guest = uuid.uuid4()
-    [port] = network.allocate(guest, alice.project_id, asked, [str(group.id)], "kelvin", "nova")
+    [port] = network.allocate(guest, alice.project_id, requested, [str(group.id)], "kelvin", "nova")
     assert list(port.security_groups.all()) == [group]
     network.release(guest)

@@ -31,7 +31,17 @@ from provisioning.hosts.models import Host, HostCommand
 from provisioning.network import services as network
 from provisioning.quotas.services.limits import set_limit
 from provisioning.quotas.services.repair import examine
-from tests.core.interfaces.orders import LATE, attach, detach, ends, fail, interfaces, pass_deadlines, ports_held, ports_of_guest
+from tests.core.interfaces.orders import (
+    LATE,
+    attach,
+    detach,
+    ends,
+    fail,
+    interfaces,
+    pass_deadlines,
+    ports_held,
+    ports_of_guest,
+)
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.actions import service

@@ -67,11 +67,11 @@ def there(cloud: Cloud) -> dict[str, PowerState | int]:
 def command(agent: ScriptedAgent, body: type) -> Command:
     """The command that the host gets; it carries out others, of networks."""
     drain()
-    [found, *others] = sorted(agent.take(), key=lambda each: not isinstance(each.body, body))
-    assert isinstance(found.body, body)
+    [result, *others] = sorted(agent.take(), key=lambda each: not isinstance(each.body, body))
+    assert isinstance(result.body, body)
     for each in others:
         agent.carry_out(each)
-    return found
+    return result
 
 
 def migration_of(instance: Instance) -> tuple[str, str]:

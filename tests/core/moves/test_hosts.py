@@ -26,10 +26,10 @@ def taken(name: str) -> tuple[int, int, int, int]:
     return host.vcpus_allocated, host.memory_mb_allocated, host.disk_gb_allocated, host.instances_allocated
 
 
-def claimed(operator: RequestContext, wanted: MoveRequest) -> Migration | None:
+def claimed(operator: RequestContext, request: MoveRequest) -> Migration | None:
     with transaction.atomic():
-        state.lock([wanted.instance.id])
-        return hosts.claim_target(operator, wanted, rank_targets(wanted), "migration")
+        state.lock([request.instance.id])
+        return hosts.claim_target(operator, request, rank_targets(request), "migration")
 
 
 @pytest.mark.doctor_finds("quota", "bound_ports")  # the record is changed by hand
@@ -99,9 +99,9 @@ def test_operators_see_each_host_with_its_reason(cloud: Cloud, running: Instance
     cloud.add_host("h3", vcpus=1, memory_mb=512)
     cloud.add_host("h4")
     Host.objects.filter(name="h4").update(enabled=False)
-    wanted = MoveRequest(running, unfit={"h5": "Its agent is too old."})
+    request = MoveRequest(running, unfit={"h5": "Its agent is too old."})
     cloud.add_host("h5")
-    choices = target_choices(wanted)
+    choices = target_choices(request)
     assert next((each.name, each.rank) for each in choices) == ("h2", 1)
     reasons = {each.name: each.reason for each in choices}
     assert reasons["h2"] == ""
@@ -109,15 +109,15 @@ def test_operators_see_each_host_with_its_reason(cloud: Cloud, running: Instance
     assert "memory" in reasons["h3"]
     assert "disabled" in reasons["h4"]
     assert reasons["h5"] == "Its agent is too old."
-    found = rank_targets(wanted)
+    found = rank_targets(request)
     assert [one.host.name for one in found.decision.ranked] == ["h2"]
-    assert why_none(found, wanted) == ""
+    assert why_none(found, request) == ""
 
 
 def test_why_no_host_can_take_it(cloud: Cloud, running: Instance) -> None:
     def why(**changes: object) -> str:
-        wanted = MoveRequest(running, **changes)  # type: ignore[arg-type]
-        return why_none(rank_targets(wanted), wanted)
+        request = MoveRequest(running, **changes)  # type: ignore[arg-type]
+        return why_none(rank_targets(request), request)
 
     assert "too old" in why(unfit={"h2": "Its agent is too old."})
     assert "too old" in why(host="h2", unfit={"h2": "Its agent is too old."})

@@ -41,11 +41,11 @@ both_ways = pytest.mark.parametrize("live", [False, True], ids=["cold", "live"])
 
 @pytest.fixture(autouse=True)
 def hosts(cloud: Cloud) -> dict[str, ScriptedAgent]:
-    found = {name: cloud.add_host(name, documents=True) for name in ("one", "two")}
-    for number, agent in enumerate(found.values(), 1):
+    result = {name: cloud.add_host(name, documents=True) for name in ("one", "two")}
+    for number, agent in enumerate(result.values(), 1):
         agent.host.host_ip = f"192.0.2.{number}"
         Host.objects.filter(id=agent.host.id).update(host_ip=agent.host.host_ip, traits=[RECEIVER_TRAIT])
-    return found
+    return result
 
 
 def begin(server: Instance, *, live: bool) -> None:

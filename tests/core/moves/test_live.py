@@ -48,19 +48,19 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def hosts(cloud: Cloud) -> dict[str, ScriptedAgent]:
     """Two hosts that can receive guests, and whose agents support all of it."""
-    found = {name: cloud.add_host(name, documents=True) for name in ("one", "two")}
-    for number, agent in enumerate(found.values(), 1):
+    result = {name: cloud.add_host(name, documents=True) for name in ("one", "two")}
+    for number, agent in enumerate(result.values(), 1):
         agent.host.host_ip = f"192.0.2.{number}"
         Host.objects.filter(id=agent.host.id).update(host_ip=agent.host.host_ip, traits=[RECEIVER_TRAIT])
-    return found
+    return result
 
 
 @pytest.fixture
 def storage(request: pytest.FixtureRequest, two: Two) -> ScriptedAgent:
     """The host with the pool: the guest's own, unless a test says otherwise."""
-    found: ScriptedAgent = getattr(two, getattr(request, "param", "source"))
-    found.serve()
-    return found
+    scripted_agent: ScriptedAgent = getattr(two, getattr(request, "param", "source"))
+    scripted_agent.serve()
+    return scripted_agent
 
 
 BROKEN = pytest.mark.doctor_finds("volumes")
@@ -424,8 +424,8 @@ def test_another_project_sees_no_second_host(two: Two, storage: ScriptedAgent, v
 
 
 def test_a_server_with_a_tpm_moves_live_to_hosts_with_tpms(two: Two) -> None:
-    asked = {"hw_tpm_version": "2.0", "hw_tpm_model": "tpm-crb"}
-    Instance.objects.filter(id=two.server.id).update(image_properties=asked)
+    requested = {"hw_tpm_version": "2.0", "hw_tpm_model": "tpm-crb"}
+    Instance.objects.filter(id=two.server.id).update(image_properties=requested)
     server = Instance.objects.get(id=two.server.id)
     assert live_obstacles([server]) == {}
     with pytest.raises(InvalidInputError):

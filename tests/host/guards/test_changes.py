@@ -26,21 +26,21 @@ def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def in_kernel(guard: Guard) -> dict[str, object]:
     """What both tables hold, by kind and name, in an order that says nothing of how it came about."""
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for family in ("bridge", "inet"):
         listed = json.loads(guard.space.run("nft", "-j", "list", "table", family, TABLE))["nftables"]
         for entry in listed[2:]:
             ((kind, item),) = entry.items()
             item.pop("handle", None)
             if kind == "rule":
-                found.setdefault(f"{family} rules {item['chain']}", []).append(item["expr"])  # type: ignore[attr-defined]
+                result.setdefault(f"{family} rules {item['chain']}", []).append(item["expr"])  # type: ignore[attr-defined]
                 if item["chain"].startswith("group-"):  # their order says nothing
-                    found[f"{family} rules {item['chain']}"].sort(key=json.dumps)  # type: ignore[attr-defined]
+                    result[f"{family} rules {item['chain']}"].sort(key=json.dumps)  # type: ignore[attr-defined]
                 continue
             if "elem" in item:
                 item["elem"] = sorted(item["elem"], key=json.dumps)
-            found[f"{family} {kind} {item['name']}"] = item
-    return found
+            result[f"{family} {kind} {item['name']}"] = item
+    return result
 
 
 def test_bit_by_bit_is_as_good_as_a_whole(guard: Guard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

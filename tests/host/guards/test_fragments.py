@@ -54,12 +54,12 @@ def fragment(frame: bytes, number: int, place: int, piece: bytes) -> bytes:
 
 def split_four(frame: bytes, cut: int) -> list[bytes]:
     """Split the payload of an IPv4 frame."""
-    number, found = next(NUMBERS), []
+    number, result = next(NUMBERS), []
     for offset, more, piece in fragments(frame[34:], cut):
         head = frame[14:16] + struct.pack("!HHH", 20 + len(piece), number, offset // 8 | more << 13) + frame[22:24]
         head += b"\0\0" + frame[26:34]
-        found.append(frame[:14] + head[:10] + struct.pack("!H", checksum(head)) + head[12:] + piece)
-    return found
+        result.append(frame[:14] + head[:10] + struct.pack("!H", checksum(head)) + head[12:] + piece)
+    return result
 
 
 def behind(frame: bytes, kind: int, header: bytes) -> bytes:
@@ -146,12 +146,12 @@ def pair(guard: Guard) -> tuple[Interface, Interface]:
 
 def arrivals(one: Interface, two: Interface, packets: list[list[bytes]]) -> list[bytes]:
     """Send packets, each as frames, and then one that passes; return what arrives before it."""
-    found: list[bytes] = []
+    values: list[bytes] = []
     end = udp_frame((one.port.mac_address, one.address, 9), (two.port.mac_address, two.address, 9), END)
 
     def note(frame: bytes) -> bool:
         if frame[6:12] == mac(one.port.mac_address):
-            found.append(frame)
+            values.append(frame)
         return frame == end
 
     two.drain()
@@ -161,8 +161,8 @@ def arrivals(one: Interface, two: Interface, packets: list[list[bytes]]) -> list
                 one.send(frame)
         one.send(end)
         assert two.hears(note, PATIENCE)
-        found.remove(end)
-    return found
+        values.remove(end)
+    return values
 
 
 @pytest.mark.parametrize("what", SIX)
@@ -185,13 +185,13 @@ def test_an_overlapping_fragment_changes_no_message(pair: tuple[Interface, Inter
     one, two = pair
     own, local = one.port.mac_address, link_local(one.port.mac_address)
     harmless = icmp6(own, local, 128, b"\0" * 28)
-    found = []
+    values = []
     for cut, other in itertools.product((8, 16, 24), (8, 16, 24)):
         first, last = split_six(harmless, cut)
         evil = split_six(SIX["the gateway's address"](own, local), other)
         evil = [each[:58] + first[58:62] + each[62:] for each in evil]
-        found += [[first, *evil, last], [last, *evil, first], [evil[0], first, last], [first, evil[0], evil[1]]]
-    arrived = arrivals(one, two, found)
+        values += [[first, *evil, last], [last, *evil, first], [evil[0], first, last], [first, evil[0], evil[1]]]
+    arrived = arrivals(one, two, values)
     assert all(each[20] == FRAGMENT or each[54] == 128 for each in arrived)
     assert not any(each[54:55] == b"\x88" or each[62:63] == b"\x88" for each in arrived)
 

@@ -161,14 +161,16 @@ def test_who_asks_for_metadata_is_proven_and_asks_the_service(guard: Guard, secu
         with raw:
             raw.bind(("inner", 0))
             own = one.port.mac_address
-            until(lambda: asked(one, metadata(own, one.address), raw), "the service is asked")  # the port may be down
+            until(
+                lambda: reaches_service(one, metadata(own, one.address), raw), "the service is asked"
+            )  # the port may be down
             for source_mac, source in ((own, "10.20.0.100"), (own, "10.20.0.77"), (STRANGER, one.address)):
-                assert not asked(one, metadata(source_mac, source), raw), source
+                assert not reaches_service(one, metadata(source_mac, source), raw), source
     finally:
         guard.space.run("ip", "link", "delete", "service")
 
 
-def asked(one: Interface, frame: bytes, raw: socket.socket) -> bool:
+def reaches_service(one: Interface, frame: bytes, raw: socket.socket) -> bool:
     """Send a frame and return whether it arrives at the service."""
     one.send(frame)
     raw.settimeout(SHORT)

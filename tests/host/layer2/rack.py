@@ -105,9 +105,9 @@ class Rack:
     def wire(self, machine: Space, number: int) -> None:
         """Give a machine more than the switch does, before its agent starts."""
 
-    def tell(self, wanted: NetworkDocument) -> None:
+    def tell(self, network: NetworkDocument) -> None:
         """Tell both hosts of the network, each with the guests of the other."""
-        self._told.add(wanted.id)
+        self._told.add(network.id)
         self._generation += 1
         for host in self.hosts:
             others = [each for each in self.hosts if each is not host]
@@ -123,19 +123,19 @@ class Rack:
                 for each in others
                 for spec, _ in each.guests
                 for port in spec.ports
-                if port.network.id == wanted.id
+                if port.network.id == network.id
             ]
-            document = replace(wanted, peers=[each.underlay for each in others], remote_ports=remote)
+            document = replace(network, peers=[each.underlay for each in others], remote_ports=remote)
             host.process.network.apply(document, self._generation)
 
-    def forget(self, wanted: NetworkDocument) -> None:
+    def forget(self, network: NetworkDocument) -> None:
         for host in self.hosts:
-            host.process.network.forget("network", wanted.id)
+            host.process.network.forget("network", network.id)
 
     def plug(
         self,
         host: Machine,
-        wanted: NetworkDocument,
+        network: NetworkDocument,
         number: int,
         *,
         options: Sequence[DhcpOption] = (),
@@ -144,19 +144,19 @@ class Rack:
     ) -> Interface:
         """Plug a guest without the guest; all hosts hear of it when they are ``told``."""
         ref = Wish().network
-        cidr = wanted.subnets[0].cidr
+        cidr = network.subnets[0].cidr
         ref = replace(
-            ref, id=wanted.id, name=wanted.name, bridge=wanted.bridge, cidr=cidr, gateway=None, mtu=wanted.mtu,
-            segment=wanted.segment, subnets=wanted.subnets,
+            ref, id=network.id, name=network.name, bridge=network.bridge, cidr=cidr, gateway=None, mtu=network.mtu,
+            segment=network.segment, subnets=network.subnets,
         )  # fmt: skip
         spec = Wish(number, network=ref, port_security=False, **wishes).spec()  # type: ignore[arg-type]
         spec = replace(spec, ports=[replace(port, extra_dhcp_opts=list(options)) for port in spec.ports])
         host.process.network.plug(spec)
         host.process.network.apply_firewall(spec)
-        interface = Interface(host.inside, spec.ports[0], f"{self._name}-g{wanted.segment.id}-{number}")
+        interface = Interface(host.inside, spec.ports[0], f"{self._name}-g{network.segment.id}-{number}")
         host.guests.append((spec, interface))
         if announced:
-            self.tell(wanted)
+            self.tell(network)
         return interface
 
     def clear(self) -> None:

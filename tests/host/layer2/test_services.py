@@ -26,9 +26,9 @@ from tests.host.lab import PATIENCE, Interface, Space, dns_addresses, dns_questi
 from tests.host.layer2.rack import Machine, Rack, document, interfaces
 
 FIP, ROUTER, OTHER = (f"{letter * 8}-0000-4000-8000-000000000000" for letter in "abc")
-KEPT = "ip|mask|router|dns|domain|mtu|hostname|staticroutes|boot_file|bootfile|siaddr|serverid"
+VARIABLES = "ip|mask|router|dns|domain|mtu|hostname|staticroutes|boot_file|bootfile|siaddr|serverid"
 SCRIPT = f"""#!/bin/sh
-[ "$1" = bound ] && env | grep -E '^({KEPT})=' >$OUT
+[ "$1" = bound ] && env | grep -E '^({VARIABLES})=' >$OUT
 exit 0
 """
 

@@ -50,7 +50,7 @@ def test_ports_of_one_address_lead_to_guests_of_all_hosts(town: Town, where: int
     floating = town.float(1, router, forwards=forwards)
     assert reached(town.outside, floating.address, 8001, first, 80) == "172.24.4.1"
     assert reached(town.outside, floating.address, 8002, second, 80) == "172.24.4.1"
-    assert asked(town.outside, floating.address, 5300, second, 53) == "172.24.4.1"
+    assert answering(town.outside, floating.address, 5300, second, 53) == "172.24.4.1"
     for client in (first, second):
         for port, guest in ((8001, first), (8002, second)):
             assert reached(client.space, floating.address, port, guest, 80) is not None
@@ -100,12 +100,12 @@ def test_each_end_of_a_range_leads_to_its_port(town: Town, where: int) -> None:
     for _, _, ends in ranges:
         for outer, inside in ends.items():
             assert reached(town.outside, floating.address, outer, guest, inside) == "172.24.4.1"
-            assert asked(town.outside, floating.address, outer, guest, inside) == "172.24.4.1"
+            assert answering(town.outside, floating.address, outer, guest, inside) == "172.24.4.1"
     for port in (99, 106, 1999, 2006, 65099):
         assert not town.outside.connects(floating.address, port, patience=0.2)
 
 
-def asked(client: Space, address: str, port: int, guest: Interface, inner_port: int, at: str = NOBODY) -> str:
+def answering(client: Space, address: str, port: int, guest: Interface, inner_port: int, at: str = NOBODY) -> str:
     """Return who the guest sees at its UDP port when the client asks an address and port; the answer comes from it."""
     kind = (socket.AF_INET, socket.SOCK_DGRAM)
     with guest.space.do(lambda: socket.socket(*kind)) as server, client.do(lambda: socket.socket(*kind)) as asking:
@@ -202,7 +202,7 @@ def test_a_floating_ip_follows_a_virtual_address(town: Town, first: int) -> None
     for holder in (holders[first], holders[1 - first]):
         take(holder, virtual)
         assert reached(town.outside, floating.address, 80, holder, 80) == "172.24.4.1"
-        assert asked(town.outside, floating.address, 53, holder, 53, virtual) == "172.24.4.1"
+        assert answering(town.outside, floating.address, 53, holder, 53, virtual) == "172.24.4.1"
         assert pings(town.outside, floating.address)
         with town.outside.listens(WORLD, 8080) as listener:
             assert holder.space.connects(WORLD, 8080, source=virtual)

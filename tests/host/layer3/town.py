@@ -281,9 +281,9 @@ class Town(Rack):
         network, sent, now = self.hosts[number].process.network, self.told[number], self._documents(number)
         for key in sent.keys() - now.keys():
             network.forget(*key)
-        for key, wanted in now.items():
-            if sent.get(key) != wanted:
-                network.apply(wanted, self._generation)
+        for key, requested in now.items():
+            if sent.get(key) != requested:
+                network.apply(requested, self._generation)
         self.told[number] = now
 
     def _documents(self, number: int) -> dict[tuple[str, str], Any]:
@@ -326,13 +326,13 @@ class Town(Rack):
 
     def _gateways(self, here: int) -> list[RemotePort]:
         """The gateways of other hosts, and of routers that have theirs there."""
-        found = []
+        values = []
         for number, host in enumerate(self.hosts):
             macs = [f"fa:16:3e:f2:00:{number:02x}"]
             macs += [f"fa:16:3e:f1:00:{each.number:02x}" for each in self.routers if each.home == number]
             if number != here:
-                found += [RemotePort(id=mac, mac_address=mac, addresses=[], underlay=host.underlay) for mac in macs]
-        return found
+                values += [RemotePort(id=mac, mac_address=mac, addresses=[], underlay=host.underlay) for mac in macs]
+        return values
 
     def _bearer(self, wish: FloatingWish) -> Machine:
         if wish.guest is None:
@@ -369,12 +369,12 @@ class Town(Rack):
 
     def left(self) -> dict[str, list[str]]:
         """What is left on the hosts of networks and routers."""
-        found = {}
+        result = {}
         for host in self.hosts:
             name = host.inside.path.name
             left = list(namespace.listed(f"{name}-"))
             left += sorted(links(host.inside) - {"uplink"})
             left += [line for line in host.inside.run("nft", "list", "tables").splitlines() if "gateways" in line]
             if left:
-                found[name] = left
-        return found
+                result[name] = left
+        return result

@@ -111,8 +111,8 @@ def test_what_is_wrong_is_refused_alike(people: People, what: str) -> None:
 def test_takes_no_scope(people: People, scope: Any) -> None:
     assign_role(people.alice.user, people.charlie.project, "member")
     record, secret = make(people.alice)
-    wanted = {"own": in_project(people.alice), "other": in_project(people.charlie)}.get(str(scope), scope)
-    response = issue(body(secret, wanted, id=record.id.hex))
+    requested = {"own": in_project(people.alice), "other": in_project(people.charlie)}.get(str(scope), scope)
+    response = issue(body(secret, requested, id=record.id.hex))
     assert response.status_code == 401
     assert response.json()["error"]["message"] == "Application credentials cannot request a scope."
 

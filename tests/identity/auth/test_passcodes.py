@@ -58,8 +58,8 @@ def issue(body: Any) -> Any:
     return Api(None).post(TOKENS, body)
 
 
-def rules(person: Person, wanted: list[list[str]], *, enabled: bool = True) -> None:
-    person.user.options = {"multi_factor_auth_enabled": enabled, "multi_factor_auth_rules": wanted}
+def rules(person: Person, requested: list[list[str]], *, enabled: bool = True) -> None:
+    person.user.options = {"multi_factor_auth_enabled": enabled, "multi_factor_auth_rules": requested}
     person.user.save(update_fields=["options"])
 
 

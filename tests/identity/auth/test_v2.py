@@ -71,9 +71,9 @@ def test_without_a_tenant_the_token_is_for_none_and_finds_its_tenants(people: Pe
         access = password(people.alice, **more).json()["access"]
         assert "tenant" not in access["token"]
         assert (access["serviceCatalog"], access["user"]["roles"]) == ([], [])
-    found = Api(None).get(f"{V2}/tenants", X_Auth_Token=access["token"]["id"]).json()
-    assert [tenant["name"] for tenant in found["tenants"]] == ["factory", "wonderland"]
-    assert found["tenants_links"] == []
+    body = Api(None).get(f"{V2}/tenants", X_Auth_Token=access["token"]["id"]).json()
+    assert [tenant["name"] for tenant in body["tenants"]] == ["factory", "wonderland"]
+    assert body["tenants_links"] == []
     again = issue(token={"id": access["token"]["id"]}, tenantName="factory")
     assert again.json()["access"]["token"]["tenant"]["name"] == "factory"
     assert again.json()["access"]["token"]["expires"] == access["token"]["expires"]

@@ -167,10 +167,10 @@ def test_name_is_given_once(alice: Person, bob: Person) -> None:
 def test_list_is_filtered_by_name(alice: Person) -> None:
     for name in ("b", "a"):
         make(alice, name=name)
-    found = Api(alice).get(path_of(alice.user)).json()["application_credentials"]
-    assert [each["name"] for each in found] == ["a", "b"]
-    found = Api(alice).get(path_of(alice.user) + "?name=b").json()["application_credentials"]
-    assert [each["name"] for each in found] == ["b"]
+    application_credentials = Api(alice).get(path_of(alice.user)).json()["application_credentials"]
+    assert [each["name"] for each in application_credentials] == ["a", "b"]
+    application_credentials = Api(alice).get(path_of(alice.user) + "?name=b").json()["application_credentials"]
+    assert [each["name"] for each in application_credentials] == ["b"]
     assert Api(alice).get(path_of(alice.user) + "?name=%00").json()["application_credentials"] == []
 
 

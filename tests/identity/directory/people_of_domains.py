@@ -44,8 +44,8 @@ def made(api: Api, kind: str, **fields: Any) -> dict[str, Any]:
     """Make a domain, project, user or group by the API and return it."""
     response = api.post(f"{V3}/{kind}s", {kind: fields})
     assert response.status_code == 201, response.content
-    found: dict[str, Any] = response.json()[kind]
-    return found
+    result: dict[str, Any] = response.json()[kind]
+    return result
 
 
 def status(response: Any) -> int:

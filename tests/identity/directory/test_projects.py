@@ -24,10 +24,10 @@ from tests.support.tables import each_row
 
 def chain(length: int) -> list[Project]:
     """Projects below each other, the topmost first."""
-    domain, found = make_domain(), list[Project]()
+    domain, result = make_domain(), list[Project]()
     for number in range(length):
-        found.append(create_project(domain, f"level{number}", parent=found[-1] if found else None))
-    return found
+        result.append(create_project(domain, f"level{number}", parent=result[-1] if result else None))
+    return result
 
 
 def test_a_project_is_made_shown_changed_and_removed(people: People) -> None:
@@ -132,8 +132,8 @@ def test_the_tree_around_a_project_is_shown_as_lists_and_as_ids(people: People) 
     other = create_project(top.domain, "leaf", parent=middle)
 
     def shown(query: str) -> dict[str, Any]:
-        found: dict[str, Any] = api.get(f"{path}?{query}").json()["project"]
-        return found
+        result: dict[str, Any] = api.get(f"{path}?{query}").json()["project"]
+        return result
 
     lists = shown("parents_as_list&subtree_as_list")
     assert [each["project"]["name"] for each in lists["parents"]] == ["level0"]
@@ -154,11 +154,11 @@ def test_a_tree_shows_others_only_what_they_may_enter(people: People) -> None:
     assign_role(people.alice.user, middle, "reader")
     assign_role(people.alice.user, low, "reader")
     token = issue_token(people.alice.user, middle, ("password",)).value
-    found = Api(None, **{"X-Auth-Token": token}).get(f"{V3}/projects/{middle.id.hex}?parents_as_list&subtree_as_list")
-    project = found.json()["project"]
+    row = Api(None, **{"X-Auth-Token": token}).get(f"{V3}/projects/{middle.id.hex}?parents_as_list&subtree_as_list")
+    project = row.json()["project"]
     assert project["parents"] == []
     assert [each["project"]["id"] for each in project["subtree"]] == [low.id.hex]
-    assert top.name not in found.content.decode()
+    assert top.name not in row.content.decode()
 
 
 def test_open_projects_stand_below_open_ones(people: People) -> None:

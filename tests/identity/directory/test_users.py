@@ -103,8 +103,8 @@ def test_the_last_administrator_stays(people: People) -> None:
     for answer in (api.delete(path), api.patch(path, {"user": {"enabled": False, "description": "x"}})):
         code, message = fault(answer)
         assert (code, "administrator" in message) == (403, True)
-    found = api.get(path).json()["user"]
-    assert (found["enabled"], "description" in found) == (True, False)
+    user = api.get(path).json()["user"]
+    assert (user["enabled"], "description" in user) == (True, False)
 
 
 def test_the_name_of_a_user_is_taken_once_in_its_domain(people: People) -> None:

@@ -87,9 +87,9 @@ def test_lists_have_the_domain_only(people: People, acme: Acme) -> None:
     grant(member, group=acme.staff, domain=acme.domain, inherited=True)
     grant(member, user=acme.ed, system=True)
     for query in ("", "include_names&", "effective&", "effective&include_names&"):
-        found = acme.api.get(f"{V3}/role_assignments?{query}").json()["role_assignments"]
-        assert found
-        for each in found:
+        role_assignments = acme.api.get(f"{V3}/role_assignments?{query}").json()["role_assignments"]
+        assert role_assignments
+        for each in role_assignments:
             scope = each["scope"]
             assert scope.get("domain", {}).get("id") == "acme" or scope.get("project", {}).get("id") in {
                 acme.foundry.id.hex,
@@ -150,8 +150,8 @@ def test_a_member_of_the_domain_sees_who_has_which_role_and_gives_none(people: P
     where = f"{V3}/projects/{acme.foundry.id.hex}/users/{acme.ed.id.hex}/roles"
     assert api.put(f"{where}/{member}").status_code == 403
     assert api.get(where).json()["roles"] == []
-    found = api.get(f"{V3}/role_assignments").json()["role_assignments"]
-    assert {each["user"]["id"] for each in found} == {acme.dora.id.hex, acme.ed.id.hex}
+    role_assignments = api.get(f"{V3}/role_assignments").json()["role_assignments"]
+    assert {each["user"]["id"] for each in role_assignments} == {acme.dora.id.hex, acme.ed.id.hex}
     assert api.get(f"{V3}/roles").status_code == 403
     assert api.put(f"{V3}/projects/{people.alice.project_id.hex}/users/x/roles/{member}").status_code == 403
     elsewhere = f"{V3}/projects/{people.alice.project_id.hex}/users/{people.alice.user_id.hex}/roles"

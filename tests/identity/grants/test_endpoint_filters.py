@@ -62,7 +62,7 @@ def filters(people: People) -> Filters:
     return Filters(people)
 
 
-def found(api: Api, path: str, name: str) -> list[str]:
+def ids_at(api: Api, path: str, name: str) -> list[str]:
     answer = api.get(path)
     assert answer.status_code == 200, answer.content
     return sorted(each["id"] for each in answer.json()[name])
@@ -76,7 +76,7 @@ def test_groups_are_made_listed_changed_and_deleted(filters: Filters) -> None:
     assert group == body | {"id": group["id"], "links": {"self": f"http://127.0.0.1:8000{path}"}}
     filters.group(enabled=True)
     assert api.get(path).json()["endpoint_group"] == group
-    assert found(api, f"{FILTER}/endpoint_groups?name=northern", "endpoint_groups") == [group["id"]]
+    assert ids_at(api, f"{FILTER}/endpoint_groups?name=northern", "endpoint_groups") == [group["id"]]
     listing = api.get(f"{FILTER}/endpoint_groups").json()
     assert [each["name"] for each in listing["endpoint_groups"]] == ["g", "northern"]
     assert listing["links"]["self"].endswith("/OS-EP-FILTER/endpoint_groups")
@@ -130,7 +130,7 @@ def test_a_group_has_the_endpoints_that_are_as_its_filters_say(filters: Filters)
         ({"service_id": "x"}, set()),
     ]:
         group = filters.group(**conditions)
-        assert set(found(filters.api, f"{FILTER}/endpoint_groups/{group}/endpoints", "endpoints")) == expected
+        assert set(ids_at(filters.api, f"{FILTER}/endpoint_groups/{group}/endpoints", "endpoints")) == expected
 
 
 def test_a_project_with_endpoints_of_its_own_sees_no_others(filters: Filters) -> None:
@@ -167,14 +167,14 @@ def test_endpoints_of_a_project(filters: Filters) -> None:
     filters.add(filters.north)
     assert api.get(path).status_code == api.head(path).status_code == 204
     assert api.put(path).status_code == 409
-    assert found(api, f"{filters.at}/endpoints", "endpoints") == [north]
-    assert found(api, projects, "projects") == [filters.project.id.hex]
+    assert ids_at(api, f"{filters.at}/endpoints", "endpoints") == [north]
+    assert ids_at(api, projects, "projects") == [filters.project.id.hex]
     group = filters.group(service_id=filters.service.id.hex)
     filters.add_group(group)
-    assert found(api, f"{filters.at}/endpoints", "endpoints") == sorted([north, filters.south.id.hex])
-    assert found(api, f"{filters.at}/endpoint_groups", "endpoint_groups") == [group]
+    assert ids_at(api, f"{filters.at}/endpoints", "endpoints") == sorted([north, filters.south.id.hex])
+    assert ids_at(api, f"{filters.at}/endpoint_groups", "endpoint_groups") == [group]
     assert api.delete(path).status_code == 204
-    assert found(api, projects, "projects") == []
+    assert ids_at(api, projects, "projects") == []
     for wrong in (f"{filters.at}/endpoints/{NOTHING}", f"{FILTER}/projects/{NOTHING}/endpoints/{north}"):
         assert {api.get(wrong).status_code, api.put(wrong).status_code, api.delete(wrong).status_code} == {404}
     for kind in ("endpoints", "endpoint_groups"):
@@ -192,9 +192,9 @@ def test_groups_of_a_project(filters: Filters) -> None:
     assert (shown["endpoint_group_id"], shown["project_id"]) == (group, project)
     assert api.head(path).status_code == 200
     assert api.put(path).status_code == 409
-    assert found(api, f"{at}/projects", "projects") == [project]
+    assert ids_at(api, f"{at}/projects", "projects") == [project]
     assert api.delete(path).status_code == 204
-    assert found(api, f"{at}/projects", "projects") == []
+    assert ids_at(api, f"{at}/projects", "projects") == []
     for wrong in (f"{at}/projects/{NOTHING}", f"{FILTER}/endpoint_groups/{NOTHING}/projects/{project}"):
         assert {api.get(wrong).status_code, api.put(wrong).status_code, api.delete(wrong).status_code} == {404}
     for kind in ("endpoints", "projects"):

@@ -35,12 +35,12 @@ def forms(acme: Acme) -> list[Form]:
         f"projects/{acme.foundry.id.hex}": {"project": acme.foundry},
         "domains/acme": {"domain": acme.domain},
     }
-    found: list[Form] = []
+    values: list[Form] = []
     for actor, who in actors.items():
         for target, what in targets.items():
             where, below = f"{V3}/{target}/{actor}/roles", f"{V3}/OS-INHERIT/{target}/{actor}/roles"
-            found.append(Form(where, (where + "/{}").format, who | what))
-            found.append(
+            values.append(Form(where, (where + "/{}").format, who | what))
+            values.append(
                 Form(
                     f"{below}/inherited_to_projects",
                     (below + "/{}/inherited_to_projects").format,
@@ -48,8 +48,8 @@ def forms(acme: Acme) -> list[Form]:
                 )
             )
         where = f"{V3}/system/{actor}/roles"
-        found.append(Form(where, (where + "/{}").format, who | {"system": True}))
-    return found
+        values.append(Form(where, (where + "/{}").format, who | {"system": True}))
+    return values
 
 
 @pytest.mark.slow

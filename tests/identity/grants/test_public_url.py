@@ -63,8 +63,8 @@ def test_catalogs_links_and_places(people: People, host: str) -> None:
 
 
 def test_the_scheme_is_that_of_the_request(people: People) -> None:
-    found = client(people).get("/identity", secure=True).json()
-    assert addresses(found)[0].startswith(f"https://{HOST}/identity")
+    body = client(people).get("/identity", secure=True).json()
+    assert addresses(body)[0].startswith(f"https://{HOST}/identity")
 
 
 @pytest.mark.usefixtures("plain_static")

@@ -35,12 +35,12 @@ class Limits:
     def made(self, kind: str, *wanted: dict[str, Any]) -> list[dict[str, Any]]:
         answer = self.post(kind, *wanted)
         assert status(answer) == 201, answer.content
-        found: list[dict[str, Any]] = answer.json()[f"{kind}s"]
-        return found
+        result: list[dict[str, Any]] = answer.json()[f"{kind}s"]
+        return result
 
     def register(self, *names: str, **fields: Any) -> list[dict[str, Any]]:
-        wanted = [{"resource_name": name, "default_limit": 10, **fields} for name in names]
-        return self.made("registered_limit", *wanted)
+        requested = [{"resource_name": name, "default_limit": 10, **fields} for name in names]
+        return self.made("registered_limit", *requested)
 
     def limit(self, name: str, **fields: Any) -> dict[str, Any]:
         return self.made("limit", {"resource_name": name, "resource_limit": 5, **fields})[0]

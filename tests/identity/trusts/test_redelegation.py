@@ -23,8 +23,8 @@ FOR_GOOD: dict[str, Any] = {"impersonation": True, "allow_redelegation": True}
 
 def further(people: People, by: Person, trust: dict[str, Any], to: Person, **changes: Any) -> Any:
     """Have the trustee of a trust of alice's hand it on."""
-    asked = body(people.alice, to, **{"impersonation": True, **changes})
-    return with_token(token(by, trust)).post(TRUSTS, asked)
+    requested = body(people.alice, to, **{"impersonation": True, **changes})
+    return with_token(token(by, trust)).post(TRUSTS, requested)
 
 
 @pytest.mark.slow
@@ -86,8 +86,8 @@ def test_no_more_than_was_got(people: People, changes: dict[str, Any], status: i
         "sooner": (end - timedelta(days=1)).isoformat(),
         "trustee": people.charlie.user_id.hex,
     }
-    asked = {name: values.get(str(value), value) for name, value in changes.items()}
-    answer = further(people, people.charlie, made, people.bob, **asked)
+    requested = {name: values.get(str(value), value) for name, value in changes.items()}
+    answer = further(people, people.charlie, made, people.bob, **requested)
     assert answer.status_code == status, answer.content
     if status == 201 and "expires_at" not in changes:
         assert answer.json()["trust"]["expires_at"] == made["expires_at"]
@@ -97,9 +97,9 @@ def test_without_impersonation_the_trustee_hands_on_the_trustor_s_roles(people: 
     """As in Keystone: whoever hands a trust on needs no role there."""
     made = give(people.alice, people.charlie, allow_redelegation=True)
     api = with_token(token(people.charlie, made))
-    asked = body(people.charlie, people.bob, project_id=people.alice.project_id.hex)
-    assert api.post(TRUSTS, {"trust": asked["trust"] | {"impersonation": True}}).status_code == 403
-    second = api.post(TRUSTS, asked).json()["trust"]
+    requested = body(people.charlie, people.bob, project_id=people.alice.project_id.hex)
+    assert api.post(TRUSTS, {"trust": requested["trust"] | {"impersonation": True}}).status_code == 403
+    second = api.post(TRUSTS, requested).json()["trust"]
     assert second["trustor_user_id"] == people.charlie.user_id.hex
     got = with_token(token(people.bob, second))
     assert got.get("/compute/v2.1/servers").status_code == 200

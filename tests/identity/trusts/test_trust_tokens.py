@@ -255,11 +255,11 @@ class TestCredentials:
         api = with_token(token(people.charlie, made))
         base = f"/identity/v3/users/{people.charlie.user_id.hex}/credentials/OS-EC2"
         pair = api.post(base, {"tenant_id": people.alice.project_id.hex}).json()["credential"]
-        asked = signed(pair["access"], pair["secret"])
-        value = Api(people.operator).post(EC2, asked)["X-Subject-Token"]
+        requested = signed(pair["access"], pair["secret"])
+        value = Api(people.operator).post(EC2, requested)["X-Subject-Token"]
         assert Trust.objects.get().remaining_uses == 1, "a key was got by a use and counts none itself"
         token(people.charlie, made)
-        assert Api(people.operator).post(EC2, asked).status_code == 401
+        assert Api(people.operator).post(EC2, requested).status_code == 401
         Api(people.alice).delete(f"{TRUSTS}/{made['id']}")
         assert not Credential.objects.exists()
         assert with_token(value).get(SERVERS).status_code == 401

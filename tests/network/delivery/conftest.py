@@ -35,8 +35,8 @@ def cloud(db: None) -> Cloud:
 
 def known(agent: ScriptedAgent, kind: str, key: object) -> Any:
     """Return the document that a host has of a subject, None when it has none."""
-    found = agent.documents.get((kind, str(key)))
-    return found[1] if found is not None else None
+    row = agent.documents.get((kind, str(key)))
+    return row[1] if row is not None else None
 
 
 def knew(agent: ScriptedAgent, kind: str, key: object, generation: int, document: Any) -> None:

@@ -39,12 +39,12 @@ def test_a_subject_that_two_workers_begin_with(alice: RequestContext, monkeypatc
             connection.close()
 
     def meanwhile(kind: str, key: uuid.UUID) -> Any:
-        found = real(kind, key)
+        result = real(kind, key)
         if not threads:
             threads.append(threading.Thread(target=other))
             threads[0].start()
             threads[0].join(1)  # it ends on PostgreSQL, and waits on SQLite
-        return found
+        return result
 
     monkeypatch.setattr(documents, "of", meanwhile)
     sending.bring(NETWORK, cloud.network.id)

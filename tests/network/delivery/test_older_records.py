@@ -98,9 +98,9 @@ def test_rules_are_closed_again_as_soon_as_the_host_is_back(
     hello(cloud, one, two)
     assert (opened(one, mine), opened(two, mine)) == ([22], [22])
     assert one.documents[SECURITY_GROUP, str(mine.id)][0] > newest
-    assert {found.check for found in look("newer_documents")} == {"newer_documents"}
-    for found in look("newer_documents"):
-        treat([found], repair=True)
+    assert {finding.check for finding in look("newer_documents")} == {"newer_documents"}
+    for finding in look("newer_documents"):
+        treat([finding], repair=True)
     assert look("newer_documents", "deliveries") == []
 
 
@@ -307,8 +307,8 @@ def led_out(cloud: Cloud, alice: RequestContext, row: Instance) -> tuple[Router,
 def test_what_the_records_do_not_know_is_forgotten(cloud: Cloud, alice: RequestContext) -> None:
     first, _, one, two = two_guests(cloud, alice)
     router, floating = led_out(cloud, alice, first)
-    wanted = {(ROUTER, str(router.id)), (FLOATING_IP, str(floating.id))}
-    assert wanted <= one.documents.keys()
+    requested = {(ROUTER, str(router.id)), (FLOATING_IP, str(floating.id))}
+    assert requested <= one.documents.keys()
     FloatingIP.objects.all().delete()
     Router.objects.all().delete()
     Port.objects.filter(device_owner__startswith="network:router").delete()
@@ -397,7 +397,7 @@ def test_a_vni_that_was_given_again_before_its_host_was_back_is_named(
     knew(one, NETWORK, unknown, 9, document)
     one.used.add((NETWORK, unknown))
     hello(cloud, one, two)
-    (sentence,) = [found.sentence for found in look("newer_documents") if unknown in found.sentence]
+    (sentence,) = [finding.sentence for finding in look("newer_documents") if unknown in finding.sentence]
     assert str(cloud.network.id) in sentence
 
 

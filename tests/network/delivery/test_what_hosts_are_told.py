@@ -92,8 +92,8 @@ def test_both_hosts_are_told_whose_domains_names_are_in_when_a_network_is_shared
 ) -> None:
     network = services.create_network(alice.project_id, "own")
     services.create_subnet(network, "10.40.0.0/24")
-    asked = [NetworkRequest(network_id=str(network.id))]
-    guests = [cloud.running(alice, flavor_ref="2", networks=asked) for _ in range(2)]
+    requested = [NetworkRequest(network_id=str(network.id))]
+    guests = [cloud.running(alice, flavor_ref="2", networks=requested) for _ in range(2)]
     one, two = (cloud.agent_of(each) for each in guests)
     assert one is not two
 

@@ -156,8 +156,8 @@ def test_a_port_that_goes_leaves_its_forwardings_floating_ip_without_a_router(
     """Else nothing would be forwarded, and the router could not go any more."""
     floating = services.create_floating_ip(alice.project_id, external)
     other = services.create_port(alice.project_id, net)
-    services.create_port_forwarding(floating, wanted(port))
-    services.create_port_forwarding(floating, wanted(other, external=(2223, 2223)))
+    services.create_port_forwarding(floating, forwarding_request(port))
+    services.create_port_forwarding(floating, forwarding_request(other, external=(2223, 2223)))
     services.delete_port(port)
     floating.refresh_from_db()
     assert (floating.router, floating.port_forwardings.count()) == (router, 1)
@@ -168,7 +168,7 @@ def test_a_port_that_goes_leaves_its_forwardings_floating_ip_without_a_router(
     services.delete_router(router)
 
 
-def wanted(port: Port, **changes: object) -> ForwardingRequest:
+def forwarding_request(port: Port, **changes: object) -> ForwardingRequest:
     base = ForwardingRequest("tcp", (2222, 2222), port, fixed_of(port), (22, 22))
     return replace(base, **changes)  # type: ignore[arg-type]
 
@@ -177,7 +177,7 @@ def test_ports_are_forwarded_until_the_last_one_goes(
     alice: Person, router: Router, external: Network, port: Port
 ) -> None:
     floating = services.create_floating_ip(alice.project_id, external)
-    row = services.create_port_forwarding(floating, wanted(port))
+    row = services.create_port_forwarding(floating, forwarding_request(port))
     floating.refresh_from_db()
     assert floating.router == router
     with pytest.raises(FipInUseByPortForwardingError):
@@ -187,10 +187,10 @@ def test_ports_are_forwarded_until_the_last_one_goes(
     with pytest.raises(PortHasPortForwardingError):
         services.associate(services.create_floating_ip(alice.project_id, external), port)
     with pytest.raises(BadRequestError, match="collision with the internal_port_range"):
-        services.create_port_forwarding(floating, wanted(port, external=(9000, 9000)))
+        services.create_port_forwarding(floating, forwarding_request(port, external=(9000, 9000)))
     with pytest.raises(BadRequestError, match="collision with the external_port_range"):
-        services.create_port_forwarding(floating, wanted(port, external=(2220, 2230), internal=(22, 32)))
-    services.create_port_forwarding(floating, wanted(port, protocol="udp"))
+        services.create_port_forwarding(floating, forwarding_request(port, external=(2220, 2230), internal=(22, 32)))
+    services.create_port_forwarding(floating, forwarding_request(port, protocol="udp"))
     services.update_port_forwarding(row, {"external": (8022, 8022)})
     row.refresh_from_db()
     assert (row.external_port_first, row.internal_port_first) == (8022, 22)
@@ -204,15 +204,15 @@ def test_ports_are_forwarded_until_the_last_one_goes(
 def test_forwardings_that_cannot_be(alice: Person, external: Network, port: Port) -> None:
     floating = services.create_floating_ip(alice.project_id, external)
     for wrong in (
-        wanted(port, protocol="gre"),
-        wanted(port, external=(0, 0)),
-        wanted(port, internal=(1, 70000)),
-        wanted(port, internal=(22, 23)),
-        wanted(port, internal_address="10.20.0.99"),
+        forwarding_request(port, protocol="gre"),
+        forwarding_request(port, external=(0, 0)),
+        forwarding_request(port, internal=(1, 70000)),
+        forwarding_request(port, internal=(22, 23)),
+        forwarding_request(port, internal_address="10.20.0.99"),
     ):
         with pytest.raises(BadRequestError):
             services.create_port_forwarding(floating, wrong)
     services.associate(floating, port)
     with pytest.raises(PortHasBindingFloatingIPError):
-        services.create_port_forwarding(floating, wanted(port))
+        services.create_port_forwarding(floating, forwarding_request(port))
     assert not PortForwarding.objects.exists()

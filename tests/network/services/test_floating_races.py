@@ -39,8 +39,8 @@ class Town:
         self.subnet = net.subnets.get()
         self.router = services.create_router(alice.project_id, gateway=Gateway(external))
         services.add_interface_by_subnet(self.router, self.subnet)
-        wanted = [{"network_id": str(net.id), "fixed_ip": ADDRESS}]
-        [self.guest] = services.allocate(GUEST, alice.project_id, wanted, [], "host-1", "nova")
+        requested = [{"network_id": str(net.id), "fixed_ip": ADDRESS}]
+        [self.guest] = services.allocate(GUEST, alice.project_id, requested, [], "host-1", "nova")
         self.port = services.create_port(alice.project_id, net)
         self.floating = services.create_floating_ip(alice.project_id, external)
 
@@ -63,8 +63,8 @@ def town(alice: Person, operator: Person, net: Network) -> Town:
 
 
 def forward(floating: FloatingIP, port: Port) -> None:
-    wanted = ForwardingRequest("tcp", (2222, 2222), port, port.fixed_ips.get().address, (22, 22))
-    services.create_port_forwarding(floating, wanted)
+    request = ForwardingRequest("tcp", (2222, 2222), port, port.fixed_ips.get().address, (22, 22))
+    services.create_port_forwarding(floating, request)
 
 
 LEADS: dict[str, Callable[[FloatingIP, Port], Any]] = {"a floating IP": services.associate, "a forwarding": forward}
@@ -107,12 +107,12 @@ def meanwhile(
             connection.close()
 
     def at(*args: Any, **kwargs: Any) -> Any:
-        found = real(*args, **kwargs)
+        result = real(*args, **kwargs)
         if not threads:
             threads.append(threading.Thread(target=late))
             threads[0].start()
             threads[0].join(0.3)  # it waits in the database
-        return found
+        return result
 
     def ended() -> NovellaError | None:
         threads[0].join(300)

@@ -155,9 +155,9 @@ def test_a_way_out_takes_an_address_and_gives_it_back(alice: Person, router: Rou
 def test_ways_out_that_are_none_are_refused(router: Router, net: Network, external: Network) -> None:
     with pytest.raises(BadRequestError, match="is not an external network"):
         services.update_router(router, {"gateway": Gateway(net)})
-    for wanted in ({"ip_address": "198.51.100.1"}, {"subnet_id": str(net.subnets.get().id)}):
+    for requested in ({"ip_address": "198.51.100.1"}, {"subnet_id": str(net.subnets.get().id)}):
         with pytest.raises(BadRequestError, match="is not of external network"):
-            services.update_router(router, {"gateway": Gateway(external, fixed_ips=(wanted,))})
+            services.update_router(router, {"gateway": Gateway(external, fixed_ips=(requested,))})
     assert not guest_ports().exists()
 
 

@@ -209,11 +209,11 @@ def consoles(scene: Scene, patch: pytest.MonkeyPatch) -> None:
         ("rdp", "rdp-html5"),
         ("mks", "webmks"),
     ):
-        asked = {"remote_console": {"protocol": protocol, "type": kind}}
-        scene.play(f"remote console {protocol}", "POST", "/servers/{server_id}/remote-consoles", asked)
-    asked = {"remote_console": {"protocol": "vnc", "type": "novnc"}}
+        requested = {"remote_console": {"protocol": protocol, "type": kind}}
+        scene.play(f"remote console {protocol}", "POST", "/servers/{server_id}/remote-consoles", requested)
+    requested = {"remote_console": {"protocol": "vnc", "type": "novnc"}}
     made = scene.play(
-        "a remote console", "POST", "/servers/{server_id}/remote-consoles", asked, since=(2, 96), keep=(2, 96)
+        "a remote console", "POST", "/servers/{server_id}/remote-consoles", requested, since=(2, 96), keep=(2, 96)
     )
     scene.let("console_token", unquote(made["remote_console"]["url"]).rpartition("token=")[2])
     scene.play("where a console is", "GET", "/os-console-auth-tokens/{console_token}", who="operator")

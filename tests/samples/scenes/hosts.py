@@ -46,12 +46,12 @@ def aggregates(scene: Scene, patch: pytest.MonkeyPatch) -> None:
 def hypervisors(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     server(scene)
     Host.objects.update(uptime=" 10:00:00 up 1 day,  2:00,  0 users,  load average: 0.10, 0.20, 0.30")
-    found = scene.api("operator").get("/compute/v2.1/os-hypervisors").json()["hypervisors"][0]["id"]
-    scene.let("hypervisor_id", found)
+    shown = scene.api("operator").get("/compute/v2.1/os-hypervisors").json()["hypervisors"][0]["id"]
+    scene.let("hypervisor_id", shown)
     scene.ids["pattern"] = "h1"
     play, path = scene.play, "/os-hypervisors"
     uuids = scene.api("operator").get("/compute/v2.1/os-hypervisors", OpenStack_API_Version="compute 2.53").json()
-    for at, number in (((2, 1), found), ((2, 53), uuids["hypervisors"][0]["id"])):
+    for at, number in (((2, 1), shown), ((2, 53), uuids["hypervisors"][0]["id"])):
         ends = {"since": at, "until": (2, 52) if at == (2, 1) else (2, 96), "who": "operator"}
         scene.let("hypervisor_id", number)
         word = "" if at == (2, 1) else " by uuid"

@@ -106,13 +106,13 @@ def imports(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     listed = play("tasks", "GET", "/v2/tasks", who="operator")
     scene.let("task_id", listed["tasks"][0]["id"])
     play("task", "GET", "/v2/tasks/{task_id}", who="operator")
-    asked = {
+    requested = {
         "type": "import",
         "input": {"import_from": "http://192.0.2.1/disk", "import_from_format": "raw", "image_properties": RAW},
     }
-    play("create a task for what is inside", "POST", "/v2/tasks", asked, who="operator")
+    play("create a task for what is inside", "POST", "/v2/tasks", requested, who="operator")
     patch.setattr(settings, "IMPORT_ALLOWED_NETWORKS", [ipaddress.ip_network("192.0.2.0/24")])
-    play("create a task", "POST", "/v2/tasks", asked, who="operator")
+    play("create a task", "POST", "/v2/tasks", requested, who="operator")
     scene.ids["store_id"] = scene.api("alice").get("/image/v2/info/stores").json()["stores"][0]["id"]
     play("remove from a store", "DELETE", "/v2/stores/{store_id}/{image_id}", who="operator")
 

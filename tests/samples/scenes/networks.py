@@ -17,9 +17,9 @@ def made(scene: Scene, path: str, name: str, body: dict[str, Any], who: str = "a
     """Make one over HTTP without keeping the pair, and give its id the name ``<name>_id``."""
     answer = scene.api(who).post(f"/network/v2.0/{path}", {name: body})
     assert answer.status_code == 201, answer.content
-    found: dict[str, Any] = answer.json()[name]
-    scene.let(f"{name}_id", found["id"])
-    return found
+    result: dict[str, Any] = answer.json()[name]
+    scene.let(f"{name}_id", result["id"])
+    return result
 
 
 def network(scene: Scene, cidr: str = "10.30.0.0/24") -> tuple[str, str]:

@@ -91,14 +91,14 @@ def volumes(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     server(scene)
     volume(scene)
     attach(scene)
-    wanted = {"volume": {"size": 1, "display_name": "vol", "display_description": "Mine", "metadata": {"a": "b"}}}
+    requested = {"volume": {"size": 1, "display_name": "vol", "display_description": "Mine", "metadata": {"a": "b"}}}
     play("list volumes", "GET", "/os-volumes")
     play("list volumes in detail", "GET", "/os-volumes/detail")
     play("show a volume", "GET", "/os-volumes/{volume_id}")
     play("delete a volume that a server has", "DELETE", "/os-volumes/{volume_id}")
-    made = play("create a volume", "POST", "/os-volumes", wanted, until=(2, 35), keep=(2, 35))
+    made = play("create a volume", "POST", "/os-volumes", requested, until=(2, 35), keep=(2, 35))
     scene.let("made_id", made["volume"]["id"])
-    play("create a volume where it is gone", "POST", "/os-volumes", wanted, since=gone)
+    play("create a volume where it is gone", "POST", "/os-volumes", requested, since=gone)
     scene.cloud.run()
     frozen = {"snapshot": {"volume_id": str(scene.ids["volume_id"]), "force": True, "display_name": "snap"}}
     made = play("create a snapshot", "POST", "/os-snapshots", frozen, until=(2, 35), keep=(2, 35))

@@ -9,7 +9,7 @@ from provisioning.compute.models import Instance
 from provisioning.hosts import calls
 from provisioning.network import services as network
 from provisioning.network.models import FloatingIP
-from tests.compute_api.test_diagnostics import TOLD
+from tests.compute_api.test_diagnostics import DIAGNOSTICS
 from tests.samples.recorder import Scene
 from tests.samples.scenes.actions import act
 from tests.samples.scenes.proxies import outside
@@ -119,7 +119,7 @@ def volumes(scene: Scene, patch: pytest.MonkeyPatch) -> None:
 
 def others(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     server(scene)
-    patch.setattr(calls, "call", lambda *_, **__: TOLD)
+    patch.setattr(calls, "call", lambda *_, **__: DIAGNOSTICS)
     play = scene.play
     play("diagnostics", "GET", f"{PATH}/diagnostics", who="operator")
     play("topology", "GET", f"{PATH}/topology")

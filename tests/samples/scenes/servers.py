@@ -42,8 +42,8 @@ def volume(scene: Scene, ident: str = "volume_id", *, size: int = 1, host: str =
         scene.cloud.add_host(host)
     if not scene.cloud.agents[host].pools:
         scene.cloud.agents[host].serve(ScriptedPool())
-    wanted = volumes.VolumeRequest(size_gb=size, name="data")
-    made = volumes.create_volume(scene.person("alice").context, wanted)
+    requested = volumes.VolumeRequest(size_gb=size, name="data")
+    made = volumes.create_volume(scene.person("alice").context, requested)
     scene.cloud.run()
     return str(scene.let(ident, made.id))
 
@@ -79,8 +79,8 @@ def lists(scene: Scene, patch: pytest.MonkeyPatch) -> None:
 
 
 def show(scene: Scene, patch: pytest.MonkeyPatch) -> None:
-    asked = {"server_group": {"name": "g", "policies": ["affinity"]}}
-    group = scene.api("alice").post("/compute/v2.1/os-server-groups", asked).json()["server_group"]["id"]
+    requested = {"server_group": {"name": "g", "policies": ["affinity"]}}
+    group = scene.api("alice").post("/compute/v2.1/os-server-groups", requested).json()["server_group"]["id"]
     sent = {**body(scene, metadata={"role": "web"}), "os:scheduler_hints": {"group": group}}
     scene.cloud.add_host("h1")
     answer = scene.api("alice").post("/compute/v2.1/servers", sent)

@@ -27,10 +27,10 @@ def made(scene: Scene, path: str, name: str, body: dict[str, Any], who: str = "a
     """Make one over HTTP without keeping the pair, and give its id the name ``<name>_id``."""
     answer = scene.api(who).post(f"/volume/v3/{path}", {name: body}, **HEADERS)
     assert answer.status_code in {200, 202}, answer.content
-    found: dict[str, Any] = answer.json()[name]
-    scene.let(f"{name}_id", found["id"])
+    result: dict[str, Any] = answer.json()[name]
+    scene.let(f"{name}_id", result["id"])
     scene.cloud.run()
-    return found
+    return result
 
 
 def volume(scene: Scene, **values: Any) -> str:

@@ -21,7 +21,7 @@ from provisioning.compute.launch.builds import BUILD_KINDS
 from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration, MoveAllocation
 from provisioning.compute.records.migration_records import OPEN
 from provisioning.compute.states import PowerState, VmState
-from provisioning.doctor.checks.allocations import AT_A_HOST, KEPT, PLACED
+from provisioning.doctor.checks.allocations import AT_A_HOST, PLACED, STILL_PLACED
 from provisioning.doctor.examinations.examination import findings
 from provisioning.doctor.finding import Finding
 from provisioning.drains.models import Drain
@@ -121,7 +121,7 @@ def under_way() -> Iterator[Finding]:
         taken = "taken" if command.acknowledged_at else "not taken"
         sentence = f"Its command {command.kind} of {command.created_at} has not ended ({taken})."
         yield wrong(str(command.subject_id), sentence)
-    for held in Allocation.objects.exclude(instance__in=Instance.objects.filter(PLACED | KEPT)):
+    for held in Allocation.objects.exclude(instance__in=Instance.objects.filter(PLACED | STILL_PLACED)):
         yield wrong(str(held.instance_id), "It still has an allocation on a host.")
     for port in Port.objects.filter(leaving=True):
         yield wrong(str(port.device_id), f"Its port {port.id} is still leaving.")
@@ -176,7 +176,7 @@ def domains(seen: Seen) -> Iterator[Finding]:
     """Compare the domains, interfaces and remaining resources on the hosts with the servers."""
     for uuid, where in seen.twice.items():
         yield wrong(uuid, f"Its guest ran on {where}.")
-    placed = {str(row) for row in Instance.objects.filter(PLACED | KEPT).values_list("id", flat=True)}
+    placed = {str(row) for row in Instance.objects.filter(PLACED | STILL_PLACED).values_list("id", flat=True)}
     yield from _elsewhere(seen, placed)
     macs, by_hand = defaultdict(set), _by_hand()
     for device, mac in Port.objects.exclude(device_id=None).values_list("device_id", "mac_address"):

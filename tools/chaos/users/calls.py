@@ -42,7 +42,7 @@ class Call:
         return self.actions[0].rule_check == ADMIN
 
     def weight(self, state: str) -> int:
-        """Return the weight of the call for a server in this state. Actions that bring the server back to active have
+        """Return the weight of the call for a server in this state. Actions that return the server to active have
         the highest weight.
         """
         if not any(isinstance(action, HostAction) for action in self.actions):

@@ -49,7 +49,7 @@ OWN_ROWS: Mapping[str, OwnRows] = {kind.prefix: rows for kind, rows in _OWN.item
 
 
 def among(context: RequestContext, prefix: str, resources: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return those of the resources that the caller's project owns."""
+    """Return the ids among ``resources`` of resources that the caller's project owns."""
     rows = names.with_keys(OWN_ROWS[prefix](context), resources)
     return {ids.resource_of(key) for source in rows for key in source.values_list("pk", flat=True)}
 

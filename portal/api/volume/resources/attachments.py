@@ -70,7 +70,7 @@ ATTACHMENT = Resource(
     create=Operation(
         _create,
         "volume:attachment_create",
-        "Reserve a volume for a server or an outside consumer; a connector authorizes its host immediately.",
+        "Reserve a volume for a server or an outside consumer. With a connector, its host may connect immediately.",
         status=200,
     ),
     update=Operation(_update, "volume:attachment_update", "Authorize the host of the connector.", body=_CHANGES),

@@ -41,5 +41,5 @@ def remarks(call: Call, form: FormName) -> list[str]:
 
 def since(call: Call) -> str:
     """Return the newest microversion that the values of a call need; empty for none."""
-    found = [each.since for each, _ in call.given() if each.since]
-    return max(found, key=lambda text: [int(part) for part in text.split(".")], default="")
+    versions = [each.since for each, _ in call.given() if each.since]
+    return max(versions, key=lambda text: [int(part) for part in text.split(".")], default="")

@@ -13,15 +13,15 @@ def quote(text: str) -> str:
     """Return a text as one word of bash; characters that a reader cannot see are escaped."""
     if all(each.isprintable() or each == "\n" for each in text):
         return shlex.quote(text)
-    found = ""
+    quoted = ""
     for each in text:
         if each in "\\'":
-            found += f"\\{each}"
+            quoted += f"\\{each}"
         elif each.isprintable():
-            found += each
+            quoted += each
         else:
-            found += "".join(f"\\x{byte:02x}" for byte in each.encode())
-    return f"$'{found}'"
+            quoted += "".join(f"\\x{byte:02x}" for byte in each.encode())
+    return f"$'{quoted}'"
 
 
 class Variables:
@@ -52,11 +52,11 @@ class Variables:
 def numbered(name: str, taken: Iterable[str]) -> str:
     """Return a name that is not ``taken`` yet: with a number if necessary."""
     known = set(taken)
-    found, number = name, 1
-    while found in known:
+    result, number = name, 1
+    while result in known:
         number += 1
-        found = f"{name}_{number}"
-    return found
+        result = f"{name}_{number}"
+    return result
 
 
 def secrets_of(calls: Sequence[Call]) -> list[str]:

@@ -70,12 +70,12 @@ def _aligned(values: Mapping[str, str], indent: int) -> str:
     """Return lines with values that are aligned as by ``terraform fmt``: consecutive values of one line begin in the
     same column, and a value of several lines begins after its name.
     """
-    found = ""
+    text = ""
     for several, group in groupby(values.items(), lambda item: "\n" in item[1]):
         items = list(group)
         width = 0 if several else max(len(name) for name, _ in items)
-        found += "".join(f"{' ' * indent}{name:<{width}} = {value}\n" for name, value in items)
-    return found
+        text += "".join(f"{' ' * indent}{name:<{width}} = {value}\n" for name, value in items)
+    return text
 
 
 def _value(value: Any, labels: Mapping[Call, str], indent: int) -> str:
@@ -98,12 +98,12 @@ def _value(value: Any, labels: Mapping[Call, str], indent: int) -> str:
 
 def _string(text: str) -> str:
     """Return a quoted string without interpolation; characters that a reader cannot see are escaped."""
-    found = ""
+    quoted = ""
     for each in text:
         if each.isprintable() and each not in '"\\':
-            found += each
+            quoted += each
         elif each in '"\\\n\r\t':
-            found += json.dumps(each)[1:-1]
+            quoted += json.dumps(each)[1:-1]
         else:
-            found += f"\\u{ord(each):04x}" if ord(each) < 1 << 16 else f"\\U{ord(each):08x}"
-    return '"' + found.replace("${", "$${").replace("%{", "%%{") + '"'
+            quoted += f"\\u{ord(each):04x}" if ord(each) < 1 << 16 else f"\\U{ord(each):08x}"
+    return '"' + quoted.replace("${", "$${").replace("%{", "%%{") + '"'

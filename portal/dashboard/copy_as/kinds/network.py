@@ -359,7 +359,7 @@ ICMP = frozenset({"icmp", "icmpv6", "ipv6-icmp", "1", "58"})
 def rule_values(rule: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of RULE for the columns of a rule; the command has its own options for them."""
     low, high, protocol = rule.get("port_range_min"), rule.get("port_range_max"), rule.get("protocol")
-    found = dict(rule) | {"ingress": rule["direction"] == "ingress", "any_protocol": protocol or "any"}
+    values = dict(rule) | {"ingress": rule["direction"] == "ingress", "any_protocol": protocol or "any"}
     if protocol in ICMP:
-        return found | {"icmp_type": low, "icmp_code": high}
-    return found | ({"dst_port": f"{low}:{high}"} if low is not None else {})
+        return values | {"icmp_type": low, "icmp_code": high}
+    return values | ({"dst_port": f"{low}:{high}"} if low is not None else {})

@@ -104,8 +104,8 @@ def _persons(instance: Instance, actions: Iterable[InstanceAction]) -> dict[int,
     """Return action id → who began it; persons from outside the project are not named."""
     own = [action for action in actions if action.project_id == instance.project_id and action.user_id]
     names = user_names(action.user_id for action in own if action.user_id)
-    found = {action.pk: "an operator" if action.user_id else "the system" for action in actions}
-    return found | {action.pk: names.get(action.user_id, "a deleted user") for action in own if action.user_id}
+    persons = {action.pk: "an operator" if action.user_id else "the system" for action in actions}
+    return persons | {action.pk: names.get(action.user_id, "a deleted user") for action in own if action.user_id}
 
 
 def _host(context: RequestContext, instance: Instance) -> str:

@@ -175,7 +175,7 @@ class DiskFigures(Page):
 
     def get(self, request: HttpRequest, instance_id: uuid.UUID) -> HttpResponse:
         try:
-            found: list[DiskDiagnostics] = diagnostics(self.context, instance_id).disks
+            disks: list[DiskDiagnostics] = diagnostics(self.context, instance_id).disks
         except NovellaError:
-            found = []
-        return self.part("dashboard/instances/_disk_figures.html", {"disks": [disk for disk in found if disk.target]})
+            disks = []
+        return self.part("dashboard/instances/_disk_figures.html", {"disks": [disk for disk in disks if disk.target]})

@@ -135,8 +135,8 @@ class Menu:
     @property
     def possible(self) -> list[list[Item]]:
         """The items that are possible now, by group."""
-        found = ([item for item in group.items if not item.why] for group in self.groups)
-        return [items for items in found if items]
+        groups = ([item for item in group.items if not item.why] for group in self.groups)
+        return [items for items in groups if items]
 
 
 def _of(key: str) -> Why:

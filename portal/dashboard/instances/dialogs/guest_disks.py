@@ -55,14 +55,14 @@ class MountInGuest(_InGuest, InstanceSheet):
 
     def get(self, request: HttpRequest, **_: object) -> HttpResponse:
         """Examine the disk in the guest. Raises ConflictError if it cannot be mounted, UnavailableError."""
-        found = inspect_disk(self.context, self.instance.id, str(self.volume.id))
-        device, kind = bdi(found.device), bdi(found.kind)
-        if found.mount_point:
-            raise ConflictError(f"{device} is already mounted at {bdi(found.mount_point)}.")
-        if found.content == "other":
-            data = f"data ({kind})" if found.kind else "data that is not a file system"
+        disk = inspect_disk(self.context, self.instance.id, str(self.volume.id))
+        device, kind = bdi(disk.device), bdi(disk.kind)
+        if disk.mount_point:
+            raise ConflictError(f"{device} is already mounted at {bdi(disk.mount_point)}.")
+        if disk.content == "other":
+            data = f"data ({kind})" if disk.kind else "data that is not a file system"
             raise ConflictError(f"{device} has {data}, so the guest agent does not mount it. Use the commands.")
-        if found.content == "empty":
+        if disk.content == "empty":
             self.content = f"The guest has it as {device}. It is empty and will be formatted with ext4."
         else:
             self.content = f"The guest has it as {device}. It has a file system ({kind}), which is kept."
@@ -105,10 +105,10 @@ class ExtendInGuest(QuestionPage, _InGuest):
 
     def text(self) -> str:
         """Examine the disk in the guest. Raises ConflictError if it is not mounted, UnavailableError."""
-        found = inspect_disk(self.context, self.instance.id, str(self.record.id))
-        if not found.mount_point:
-            raise ConflictError(f"{bdi(found.device)} is not mounted, so its file system cannot be extended.")
-        kind, place = bdi(found.kind), bdi(found.mount_point)
+        disk = inspect_disk(self.context, self.instance.id, str(self.record.id))
+        if not disk.mount_point:
+            raise ConflictError(f"{bdi(disk.device)} is not mounted, so its file system cannot be extended.")
+        kind, place = bdi(disk.kind), bdi(disk.mount_point)
         size = self.record.size_gb
         return f"The file system ({kind}) at {place} grows to the {size} GiB of the volume. It stays mounted."
 

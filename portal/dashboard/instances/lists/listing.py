@@ -39,8 +39,8 @@ def _statuses(_: RequestContext) -> Iterable[tuple[str, str]]:
 
 
 def _networks(context: RequestContext) -> list[tuple[str, str]]:
-    found = network.networks_own_first(context).prefetch_related(None)[: instance_choices.MOST]
-    return [(str(each.id), str(each)) for each in found]
+    networks = network.networks_own_first(context).prefetch_related(None)[: instance_choices.MOST]
+    return [(str(each.id), str(each)) for each in networks]
 
 
 def _search(context: RequestContext, text: str) -> Q:

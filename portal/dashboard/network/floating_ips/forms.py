@@ -37,10 +37,10 @@ class AllocateForm(RecordForm):
             del self.fields["address"]
 
     def clean_network(self) -> Network:
-        found = next((each for each in self.networks if str(each.id) == self.cleaned_data["network"]), None)
-        if found is None:
+        network = next((each for each in self.networks if str(each.id) == self.cleaned_data["network"]), None)
+        if network is None:
             raise forms.ValidationError("Choose one of the external networks.")
-        return found
+        return network
 
 
 class AssociateForm(RecordForm):
@@ -75,10 +75,10 @@ class AssociateForm(RecordForm):
     def clean_floating(self) -> FloatingIP | Network:
         """Return a floating IP, or the network to allocate one from."""
         chosen = self.cleaned_data["floating"]
-        found: FloatingIP | Network | None = self.free.get(chosen) or self.new.get(chosen)
-        if found is None:
+        result: FloatingIP | Network | None = self.free.get(chosen) or self.new.get(chosen)
+        if result is None:
             raise forms.ValidationError("Choose one of the listed ones.")
-        return found
+        return result
 
     def clean_address(self) -> str:
         text = str(self.cleaned_data["address"])
@@ -110,10 +110,10 @@ class TargetForm(RecordForm):
             ].help_text = "No instance on a network behind its routers. The instance's page shows what is missing."
 
     def clean_target(self) -> FixedIP:
-        found = self.targets.get(self.cleaned_data["target"])
-        if found is None:
+        fixed_ip = self.targets.get(self.cleaned_data["target"])
+        if fixed_ip is None:
             raise forms.ValidationError("Choose one of the instances.")
-        return found
+        return fixed_ip
 
 
 class ForwardingForm(TargetForm):
@@ -146,8 +146,8 @@ class ForwardingForm(TargetForm):
         text = self.cleaned_data.get(name)
         if not text:
             return None
-        found = _RANGE.fullmatch(text)
-        first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+        match = _RANGE.fullmatch(text)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if not 1 <= first <= last <= 65535:
             self.add_error(name, "Enter one port, or a range such as 8000-8010, from 1 to 65535.")
             return None

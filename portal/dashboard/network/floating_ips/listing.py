@@ -71,9 +71,9 @@ def row_of(context: RequestContext, floating: FloatingIP, names: dict[uuid.UUID,
 Row = dict[str, Any]
 
 
-def _rows(context: RequestContext, found: Sequence[FloatingIP]) -> list[Row]:
-    names = instance_names(context, [row.fixed_port.device_id for row in found if row.fixed_port])
-    return [row_of(context, row, names) for row in found]
+def _rows(context: RequestContext, floating_ips: Sequence[FloatingIP]) -> list[Row]:
+    names = instance_names(context, [row.fixed_port.device_id for row in floating_ips if row.fixed_port])
+    return [row_of(context, row, names) for row in floating_ips]
 
 
 def _address(row: Row) -> object:

@@ -42,14 +42,14 @@ class FloatingPage(RecordPage[FloatingIP]):
 
     def targets(self) -> list[tuple[FixedIP, str]]:
         """Return the addresses of instances with which this floating IP can be associated, with labels."""
-        found = reachable_addresses(self.context, self.record.network_id)
-        names = instance_names(self.context, [row.port.device_id for row in found if row.port])
+        addresses = reachable_addresses(self.context, self.record.network_id)
+        names = instance_names(self.context, [row.port.device_id for row in addresses if row.port])
         return [
             (
                 row,
                 f"{names.get(row.port.device_id or NOBODY, row.port.name)}: {row.address} ({bdi(row.port.network)})",
             )
-            for row in found
+            for row in addresses
             if row.port is not None
         ]
 
@@ -192,9 +192,9 @@ class ForwardingPage(FloatingPage):
 
     def target(self, **kwargs: Any) -> dict[str, object]:
         """Find the floating IP and its forwarding."""
-        found = dict(super().target(**kwargs))
+        result = dict(super().target(**kwargs))
         self.forwarding: PortForwarding = routing.port_forwarding_for(self.record, kwargs["forwarding"])
-        return found
+        return result
 
 
 class ForwardingAdd(SheetPage, FloatingPage):

@@ -38,15 +38,15 @@ class LinesField(forms.CharField):
     def clean(self, value: Any) -> Any:
         """Return the values of the lines. Raises ValidationError with one message for each invalid line."""
         text = super().clean(value)
-        found, wrong = [], []
+        result, wrong = [], []
         for line in filter(None, (part.strip() for part in re.split(self.divider, text))):
             try:
-                found.append(self.read(line))
+                result.append(self.read(line))
             except ValueError:
                 wrong.append(f"{line[:64]}: {self.help()}")
         if wrong:
             raise forms.ValidationError(wrong)
-        return found
+        return result
 
     def read(self, line: str) -> Any:
         """Return the value of one line. Raises ValueError."""
@@ -71,10 +71,10 @@ class PoolsField(LinesField):
     """Ranges from a first to a last address."""
 
     def read(self, line: str) -> dict[str, str]:
-        found = _POOL.fullmatch(line)
-        if found is None:
+        match = _POOL.fullmatch(line)
+        if match is None:
             raise ValueError
-        return {"start": str(addressing.read_address(found[1])), "end": str(addressing.read_address(found[2]))}
+        return {"start": str(addressing.read_address(match[1])), "end": str(addressing.read_address(match[2]))}
 
     def help(self) -> str:
         return "enter the first and the last address, such as 10.0.0.10-10.0.0.99."
@@ -84,11 +84,11 @@ class RoutesField(LinesField):
     """Destination ranges with their next hops."""
 
     def read(self, line: str) -> dict[str, str]:
-        found = _ROUTE.fullmatch(line)
-        if found is None:
+        match = _ROUTE.fullmatch(line)
+        if match is None:
             raise ValueError
-        network = addressing.read_prefix(found[1], loose=True).cidr
-        hop = addressing.read_address(found[2])
+        network = addressing.read_prefix(match[1], loose=True).cidr
+        hop = addressing.read_address(match[2])
         if network.version != hop.version:
             raise ValueError
         return {"destination": str(network), "nexthop": str(hop)}
@@ -102,12 +102,12 @@ class PairsField(LinesField):
 
     def clean(self, value: Any) -> Any:
         """Return the pairs in the API's format. Raises ValidationError for invalid pairs and for too many."""
-        found = super().clean(value)
+        result = super().clean(value)
         try:
-            address_pairs.checked(found, "")
+            address_pairs.checked(result, "")
         except InvalidInputError as error:
             raise forms.ValidationError(plain(error.message)) from None
-        return found
+        return result
 
     def read(self, line: str) -> dict[str, str]:
         address, *mac = line.split()
@@ -128,19 +128,19 @@ class OptionsField(LinesField):
 
     def clean(self, value: Any) -> list[dict[str, Any]]:
         """Return the options in the API's format. Raises ValidationError."""
-        found: list[dict[str, Any]] = super().clean(value)
-        if len(found) > self.most:
+        result: list[dict[str, Any]] = super().clean(value)
+        if len(result) > self.most:
             raise forms.ValidationError(f"Enter at most {self.most} options.")
-        return found
+        return result
 
     def read(self, line: str) -> dict[str, Any]:
-        found = _OPTION.fullmatch(line)
-        if found is None or not found[3].isprintable() or len(found[3]) > 255:
+        match = _OPTION.fullmatch(line)
+        if match is None or not match[3].isprintable() or len(match[3]) > 255:
             raise ValueError
         return {
-            "opt_name": found[2],
-            "opt_value": found[3].strip(),
-            "ip_version": 6 if (found[1] or "").endswith("6") else 4,
+            "opt_name": match[2],
+            "opt_value": match[3].strip(),
+            "ip_version": 6 if (match[1] or "").endswith("6") else 4,
         }
 
     def help(self) -> str:
@@ -160,9 +160,9 @@ class CidrField(forms.CharField):
         if not text:
             return ""
         try:
-            found = addressing.parse_cidr(text)
+            result = addressing.parse_cidr(text)
         except InvalidInputError as error:
             raise forms.ValidationError(plain(error.message)) from None
-        if self.version is not None and found.version != self.version:
-            raise forms.ValidationError(f"This is a range of IPv{found.version}: enter one of IPv{self.version}.")
-        return str(found)
+        if self.version is not None and result.version != self.version:
+            raise forms.ValidationError(f"This is a range of IPv{result.version}: enter one of IPv{self.version}.")
+        return str(result)

@@ -174,10 +174,10 @@ def router_choices(routers: Sequence[Router]) -> list[tuple[str, str]]:
 
 def chosen_router(routers: Sequence[Router], key: str) -> Router | None:
     """Return the offered router with this id, None for an empty one. Raises ValidationError for any other id."""
-    found = next((each for each in routers if str(each.id) == key), None)
-    if found is None and key:
+    router = next((each for each in routers if str(each.id) == key), None)
+    if router is None and key:
         raise forms.ValidationError("Choose one of the routers.")
-    return found
+    return router
 
 
 class SubnetForm(RecordForm):
@@ -224,14 +224,14 @@ class SubnetForm(RecordForm):
         """Return the attributes; the gateway is omitted if the cloud chooses it."""
         typed = self.cleaned_data
         names = ("name", "description", "enable_dhcp", "dns_nameservers", "host_routes")
-        found: dict[str, Any] = {name: typed[name] for name in names}
+        columns: dict[str, Any] = {name: typed[name] for name in names}
         if typed["allocation_pools"]:
-            found["allocation_pools"] = typed["allocation_pools"]
+            columns["allocation_pools"] = typed["allocation_pools"]
         if typed["gateway"] == "own":
-            found["gateway_ip"] = typed["gateway_ip"]
+            columns["gateway_ip"] = typed["gateway_ip"]
         elif typed["gateway"] == "none":
-            found["gateway_ip"] = None
-        return found
+            columns["gateway_ip"] = None
+        return columns
 
 
 class NewSubnetForm(SubnetForm):
@@ -253,9 +253,9 @@ class NewSubnetForm(SubnetForm):
     )
 
     def columns(self) -> dict[str, Any]:
-        found = super().columns()
+        columns = super().columns()
         mode = self.cleaned_data["ipv6_mode"]
-        return found | ({"ipv6_ra_mode": mode, "ipv6_address_mode": mode} if mode else {})
+        return columns | ({"ipv6_ra_mode": mode, "ipv6_address_mode": mode} if mode else {})
 
 
 def initial_of(subnet: Subnet) -> dict[str, Any]:

@@ -172,13 +172,13 @@ def _buttons(row: Row) -> object:
     return cells.join("", result)
 
 
-def _rows(context: RequestContext, found: Sequence[Network]) -> list[Row]:
+def _rows(context: RequestContext, networks: Sequence[Network]) -> list[Row]:
     can_launch = policy.allows(context, "os_compute_api:servers:create")
-    return [{**row_of(context, network), "can_launch": can_launch} for network in found]
+    return [{**row_of(context, network), "can_launch": can_launch} for network in networks]
 
 
-def _detail(_: RequestContext, found: QuerySet[Network]) -> QuerySet[Network]:
-    return found.prefetch_related("subnets")
+def _detail(_: RequestContext, networks: QuerySet[Network]) -> QuerySet[Network]:
+    return networks.prefetch_related("subnets")
 
 
 OWN = HeadLink(

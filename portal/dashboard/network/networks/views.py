@@ -104,14 +104,14 @@ class NetworkCreate(SheetPage):
         columns = typed.columns()
         segment = {name: columns[name] for name in sorted(UNCHANGING) if name in columns}
         network = Call(copied.NETWORK, {"name": form.cleaned_data["name"], **columns, "segment": segment})
-        found, router = [network], form.cleaned_data.get("router")
+        result, router = [network], form.cleaned_data.get("router")
         for subnet in typed.first_subnets():
             made = Call(copied.SUBNET, {"network_id": Result(network), **subnet_values(subnet.cidr, subnet.fields)})
-            found.append(made)
+            result.append(made)
             if router is not None and "gateway_ip" not in subnet.fields:
                 values = {"router": str(router.id), "subnet_id": Result(made)}
-                found.append(Call(copied.ROUTER_INTERFACE, values))
-        return found
+                result.append(Call(copied.ROUTER_INTERFACE, values))
+        return result
 
     def extra_context(self) -> dict[str, Any]:
         return {**super().extra_context(), "suggested6": uses.free_range_ipv6()}

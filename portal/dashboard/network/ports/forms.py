@@ -78,12 +78,12 @@ class PortForm(RecordForm):
     def columns(self) -> dict[str, Any]:
         """Return the columns of the submitted fields."""
         names = ("name", "description", "admin_state_up", "port_security_enabled", "allowed_address_pairs")
-        found = {name: self.cleaned_data[name] for name in names if name in self.cleaned_data}
+        columns = {name: self.cleaned_data[name] for name in names if name in self.cleaned_data}
         mac = self.cleaned_data.get("mac_address")
         options = self.cleaned_data["extra_dhcp_opts"]
         kept = {_key(each) for each in options}
         gone = [{**each, "opt_value": None} for each in self.options if _key(each) not in kept]
-        return found | {"extra_dhcp_opts": [*options, *gone]} | ({"mac_address": mac} if mac else {})
+        return columns | {"extra_dhcp_opts": [*options, *gone]} | ({"mac_address": mac} if mac else {})
 
     def addresses(self) -> list[dict[str, object]] | None:
         """Return the requested addresses; None if the caller may not choose them."""

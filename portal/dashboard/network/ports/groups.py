@@ -43,10 +43,10 @@ class GroupsForm(RecordForm):
 def chosen_groups(offered: Sequence[SecurityGroup], ids: Sequence[str]) -> list[SecurityGroup]:
     """Return the offered groups with these ids. Raises ValidationError for any other id."""
     group_ids = {read_id(text) for text in ids}
-    found = [group for group in offered if group.id in group_ids]
-    if len(found) < len(group_ids):
+    result = [group for group in offered if group.id in group_ids]
+    if len(result) < len(group_ids):
         raise ValidationError("One of the groups no longer exists.")
-    return found
+    return result
 
 
 def group_choices(groups: Sequence[SecurityGroup]) -> list[tuple[str, ChoiceLabel]]:

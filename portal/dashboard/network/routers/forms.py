@@ -61,10 +61,10 @@ class GatewayForm(RecordForm):
 
     def clean_gateway(self) -> Network | None:
         chosen = self.cleaned_data["gateway"]
-        found = next((each for each in self.networks if str(each.id) == chosen), None)
-        if found is None and (chosen or self.needs_gateway):
+        network = next((each for each in self.networks if str(each.id) == chosen), None)
+        if network is None and (chosen or self.needs_gateway):
             raise forms.ValidationError("Choose one of the external networks.")
-        return found
+        return network
 
     def chosen_gateway(self) -> Gateway | None:
         network = self.cleaned_data["gateway"]
@@ -121,10 +121,10 @@ class InterfaceForm(RecordForm):
         return f"{bdi(subnet.network)}: {subnet.cidr} ({gateway}{others})"
 
     def clean_subnet(self) -> Subnet:
-        found = self.known.get(self.cleaned_data["subnet"])
-        if found is None:
+        subnet = self.known.get(self.cleaned_data["subnet"])
+        if subnet is None:
             raise forms.ValidationError("Choose one of the subnets.")
-        return found
+        return subnet
 
     def clean(self) -> dict[str, Any]:
         """Require an address if the subnet has no gateway address."""

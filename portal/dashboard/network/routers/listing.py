@@ -49,9 +49,9 @@ def row_of(context: RequestContext, router: Router) -> dict[str, Any]:
 Row = dict[str, Any]
 
 
-def _rows(context: RequestContext, found: Sequence[Router]) -> list[Row]:
-    legs = routing.leg_counts(router.id for router in found)
-    return [{**row_of(context, router), "legs": legs.get(router.id, 0)} for router in found]
+def _rows(context: RequestContext, routers: Sequence[Router]) -> list[Row]:
+    legs = routing.leg_counts(router.id for router in routers)
+    return [{**row_of(context, router), "legs": legs.get(router.id, 0)} for router in routers]
 
 
 def _name(row: Row) -> object:
@@ -83,8 +83,8 @@ def _externals(context: RequestContext) -> list[tuple[str, str]]:
     return [(str(each.id), str(each)) for each in routing.external_networks_for(context)]
 
 
-def _detail(_: RequestContext, found: QuerySet[Router]) -> QuerySet[Router]:
-    return found.select_related("gateway_port__network").prefetch_related("gateway_port__fixed_ips")
+def _detail(_: RequestContext, routers: QuerySet[Router]) -> QuerySet[Router]:
+    return routers.select_related("gateway_port__network").prefetch_related("gateway_port__fixed_ips")
 
 
 LEGS = counted(Port.objects.filter(device_owner=ROUTER_INTERFACE), "device_id")

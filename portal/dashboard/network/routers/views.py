@@ -244,13 +244,13 @@ class InterfaceRemove(QuestionPage, RouterPage):
 
     def target(self, **kwargs: Any) -> dict[str, object]:
         """Find the router and its interface."""
-        found = dict(super().target(**kwargs))
+        result = dict(super().target(**kwargs))
         legs = routing.legs_of(self.record)
         leg = next((each for each in legs if each.id == kwargs["port"]), None)
         if leg is None:
             raise Http404
         self.leg: Port = leg
-        return found
+        return result
 
     def name(self) -> str:
         return str(self.leg.network)

@@ -163,10 +163,10 @@ class RuleForm(RecordForm):
                 self.add_error("cidr", "Enter a range such as 198.51.100.0/24, or one address.")
         elif kind in {"group", "address_group"}:
             offered: Sequence[SecurityGroup | AddressGroup] = self.groups if kind == "group" else self.address_groups
-            found = next((each for each in offered if str(each.id) == typed.get(kind)), None)
-            if found is None:
+            row = next((each for each in offered if str(each.id) == typed.get(kind)), None)
+            if row is None:
                 self.add_error(kind, "Choose one of the groups.")
-            typed["chosen"] = found
+            typed["chosen"] = row
 
     def _clean_flow(self, typed: dict[str, Any]) -> None:
         number: int | None = None
@@ -179,11 +179,11 @@ class RuleForm(RecordForm):
             self.add_error("protocol", "Unknown protocol. Enter tcp, udp, icmp, any, or a number up to 255.")
         typed["low"] = typed["high"] = None
         if text := typed.get("ports", ""):
-            found = _PORTS.fullmatch(text)
-            if found is None:
+            match = _PORTS.fullmatch(text)
+            if match is None:
                 self.add_error("ports", "Enter one port, or a range such as 8000-8010.")
             else:
-                typed["low"], typed["high"] = int(found[1]), int(found[2] or found[1])
+                typed["low"], typed["high"] = int(match[1]), int(match[2] or match[1])
         if number in {1, 58}:
             if text:
                 self.add_error("ports", "ICMP has types and codes instead of ports.")

@@ -50,8 +50,8 @@ def _sentences(rules: Iterable[SecurityGroupRule]) -> list[dict[str, Any]]:
 Row = dict[str, Any]
 
 
-def _rows(context: RequestContext, found: Sequence[SecurityGroup]) -> list[Row]:
-    used = membership.port_counts(group.id for group in found)
+def _rows(context: RequestContext, security_groups: Sequence[SecurityGroup]) -> list[Row]:
+    used = membership.port_counts(group.id for group in security_groups)
     return [
         {
             "group": group,
@@ -62,7 +62,7 @@ def _rows(context: RequestContext, found: Sequence[SecurityGroup]) -> list[Row]:
             "can_edit": may(context, "update_security_group", group),
             "can_delete": group.name != DEFAULT_NAME and may(context, "delete_security_group", group),
         }
-        for group in found
+        for group in security_groups
     ]
 
 

@@ -73,8 +73,8 @@ def _seconds(timed: Any, unfinished: str) -> str:
 
 def _steps(action: InstanceAction) -> SafeString:
     """List the steps with their seconds, in order of their start."""
-    found = sorted(action.events.all(), key=lambda event: (event.started_at, event.id))
-    rows = ((event.name.replace("_", " "), _seconds(event, "running"), event.message) for event in found)
+    events = sorted(action.events.all(), key=lambda event: (event.started_at, event.id))
+    rows = ((event.name.replace("_", " "), _seconds(event, "running"), event.message) for event in events)
     return format_html_join(SafeString("<br>"), "{} {} {}", rows)
 
 

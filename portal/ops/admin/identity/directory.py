@@ -44,8 +44,8 @@ class GroupAdmin(InDashboard):
         return {"domain_id": obj.domain_id} if isinstance(obj, Group) else {}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
-        found: QuerySet[Group] = super().get_queryset(request)
-        return found.annotate(_members=Count("users"))
+        rows: QuerySet[Group] = super().get_queryset(request)
+        return rows.annotate(_members=Count("users"))
 
     members = column("members", "_members", ordering="_members")
 

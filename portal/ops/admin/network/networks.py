@@ -44,8 +44,8 @@ def _devices(ports: Sequence[Port]) -> dict[Any, Model]:
     result: dict[Any, Model] = {}
     for model, _, owners in DEVICES:
         used = {port.pk: port.device_id for port in ports if port.device_id and port.device_owner.startswith(owners)}
-        found = model._default_manager.in_bulk(set(used.values()))
-        result |= {port: found[device] for port, device in used.items() if device in found}
+        devices = model._default_manager.in_bulk(set(used.values()))
+        result |= {port: devices[device] for port, device in used.items() if device in devices}
     return result
 
 
@@ -59,9 +59,9 @@ def _device(port: Port, device: Model | None) -> str | SafeString:
 def _targets(policies: Sequence[RbacPolicy]) -> dict[Any, str]:
     """Return policy → the project that it shares with."""
     ids = {policy.pk: read_id(policy.target_project) for policy in policies}
-    found = projects_by_id({each for each in ids.values() if each})
+    projects = projects_by_id({each for each in ids.values() if each})
     names = {policy.pk: policy.target_project for policy in policies}
-    return {key: str(found.get(each) or names[key]) if each else "every project" for key, each in ids.items()}
+    return {key: str(projects.get(each) or names[key]) if each else "every project" for key, each in ids.items()}
 
 
 class OfNetworking(Owned):

@@ -31,18 +31,18 @@ class ForwardingInline(ReadableInline):
 def _networks(routers: Sequence[Router]) -> dict[Any, list[Network]]:
     """Return router → the networks that it connects."""
     ports = Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id__in=[row.id for row in routers])
-    found = list(ports.select_related("network").order_by("network__name", "id"))
-    return {row.pk: list(dict.fromkeys(port.network for port in found if port.device_id == row.id)) for row in routers}
+    rows = list(ports.select_related("network").order_by("network__name", "id"))
+    return {row.pk: list(dict.fromkeys(port.network for port in rows if port.device_id == row.id)) for row in routers}
 
 
 def _outer_addresses(routers: Sequence[Router]) -> dict[Any, list[str]]:
     """Return router → the addresses of its gateway."""
-    found = defaultdict(list)
+    addresses = defaultdict(list)
     gateways = [row.gateway_port_id for row in routers if row.gateway_port_id]
     rows = FixedIP.objects.filter(port__in=gateways).order_by("id").values_list("port_id", "address")
     for port, address in rows:
-        found[port].append(address)
-    return {row.pk: found[row.gateway_port_id] for row in routers if row.gateway_port_id}
+        addresses[port].append(address)
+    return {row.pk: addresses[row.gateway_port_id] for row in routers if row.gateway_port_id}
 
 
 def _gateway(router: Router, addresses: Sequence[str]) -> str | SafeString:
@@ -54,8 +54,8 @@ def _gateway(router: Router, addresses: Sequence[str]) -> str | SafeString:
 def _servers(floating: Sequence[FloatingIP]) -> dict[Any, Instance]:
     """Return floating IP → the instance with which it is associated."""
     devices = {row.pk: row.fixed_port.device_id for row in floating if row.fixed_port}
-    found = Instance.objects.in_bulk({each for each in devices.values() if each})
-    return {row: found[device] for row, device in devices.items() if device in found}
+    servers = Instance.objects.in_bulk({each for each in devices.values() if each})
+    return {row: servers[device] for row, device in devices.items() if device in servers}
 
 
 def _association(floating: FloatingIP, server: Instance | None) -> str | SafeString:

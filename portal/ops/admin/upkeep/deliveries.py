@@ -28,8 +28,8 @@ def _subjects(deliveries: Sequence[Delivery]) -> dict[Any, Model | str]:
     result: dict[Any, Model | str] = {row.pk: str(row.subject_id) for row in deliveries}
     for kind, model in SUBJECTS.items():
         ids = {row.pk: row.subject_id for row in deliveries if row.kind == kind}
-        found = model._default_manager.in_bulk(set(ids.values()))
-        result |= {row: found[subject] for row, subject in ids.items() if subject in found}
+        subjects = model._default_manager.in_bulk(set(ids.values()))
+        result |= {row: subjects[subject] for row, subject in ids.items() if subject in subjects}
     return result
 
 

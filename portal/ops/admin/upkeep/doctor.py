@@ -29,7 +29,7 @@ def _result(run: DoctorRun) -> SafeString:
     return tag("ok", "repaired" if run.repaired else "all is well")
 
 
-def _asked(run: DoctorRun) -> str:
+def _requested_by(run: DoctorRun) -> str:
     return ASKED.get(run.trigger, f"by {run.asked_by}") + (" with repair" if run.repair else "")
 
 
@@ -61,7 +61,7 @@ class DoctorRunAdmin(Readable):
     change_list_template = "admin/novella/doctor.html"
 
     result = column("result", _result)
-    asked = column("asked for", _asked)
+    asked = column("asked for", _requested_by)
     made = column("checks made", lambda run: ", ".join(run.checks))
     report = column("report", _report)
 

@@ -25,10 +25,10 @@ class TextsField(forms.JSONField):
 
     def clean(self, value: Any) -> dict[str, str]:
         """Return the texts; a form error for any other value."""
-        found = super().clean(value) or {}
-        if not isinstance(found, dict) or not all(_is_text(key) and _is_text(item) for key, item in found.items()):
+        result = super().clean(value) or {}
+        if not isinstance(result, dict) or not all(_is_text(key) and _is_text(item) for key, item in result.items()):
             raise forms.ValidationError(f"Every name and every value must be text of at most {MAX_TEXT} characters.")
-        return found
+        return result
 
 
 def _is_text(value: object) -> bool:

@@ -88,8 +88,8 @@ def _size(volume: Volume) -> str:
 def _servers(volumes: Sequence[Volume]) -> dict[Any, list[Instance | Attachment]]:
     """Return volume → the servers that use it, or its attachments outside the cloud."""
     ids = {each.instance_id for row in volumes for each in row.attachments.all() if each.instance_id}
-    found = Instance.objects.in_bulk(ids)
-    return {row.pk: [found.get(each.instance_id) or each for each in row.attachments.all()] for row in volumes}
+    servers = Instance.objects.in_bulk(ids)
+    return {row.pk: [servers.get(each.instance_id) or each for each in row.attachments.all()] for row in volumes}
 
 
 def _users(_: Volume, servers: Sequence[Instance | Attachment]) -> SafeString:

@@ -64,7 +64,7 @@ class Command(BaseCommand):
                 raise CommandError("There is no valid index. Run: manage.py catalogue refresh")
             self.stdout.write(_formatted(known))
             return
-        found = catalogue_for(system_context())
+        catalogue = catalogue_for(system_context())
         rows = [
             (
                 offer.entry.id,
@@ -74,11 +74,11 @@ class Command(BaseCommand):
                 offer.state,
                 offer.version,
             )
-            for offer in found.offers
+            for offer in catalogue.offers
         ]
         self.stdout.write("\n".join(table(HEAD, rows)) if rows else "The catalogue has no images.")
-        if found.fault:
-            self.stderr.write(found.fault)
+        if catalogue.fault:
+            self.stderr.write(catalogue.fault)
 
     def _refresh(self, options: dict[str, Any]) -> None:
         row = services.refresh()
@@ -97,11 +97,11 @@ class Command(BaseCommand):
     def _check(self, options: dict[str, Any]) -> None:
         source = options["source"] or settings.CATALOGUE
         content, key = reading.signed_index(source)
-        found = entries.read(content, source if reading.is_address(source) else "")
-        faults = [] if reading.is_address(source) else list(_wrong_files(found, Path(source)))
+        result = entries.read(content, source if reading.is_address(source) else "")
+        faults = [] if reading.is_address(source) else list(_wrong_files(result, Path(source)))
         if faults:
             raise CommandError("\n".join(faults))
-        self.stdout.write(f"{found.name}: {len(found.images)} images, {f'signed by {key}' if key else 'built-in'}.")
+        self.stdout.write(f"{result.name}: {len(result.images)} images, {f'signed by {key}' if key else 'built-in'}.")
 
     def _key(self, options: dict[str, Any]) -> None:
         path: Path = options["file"]
@@ -133,10 +133,10 @@ def _in_project(project: Project) -> RequestContext:
     return system_context().in_project(project.id)
 
 
-def _wrong_files(found: entries.Index, folder: Path) -> list[str]:
+def _wrong_files(result: entries.Index, folder: Path) -> list[str]:
     """Return sentences about files of the index that are in its folder, and differ from it or are missing."""
     faults = []
-    for entry in found.images:
+    for entry in result.images:
         if "://" in entry.file or not entry.checksum.value:
             continue
         path = folder / entry.file

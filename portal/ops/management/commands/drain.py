@@ -97,10 +97,10 @@ class Command(BaseCommand):
         while True:
             drain = selectors.drain_for(context, drain.pk)
             items = selectors.items_of(drain)
-            found = selectors.progress_of(drain, items, settings.DRAIN_MOVES)
+            progress = selectors.progress_of(drain, items, settings.DRAIN_MOVES)
             self.stdout.write(
-                f"{drain.state}: {found.done} of {found.total} done, {found.moving} in progress,"
-                f" {found.waiting} waiting, {found.failed} failed, {found.stays} stay"
+                f"{drain.state}: {progress.done} of {progress.total} done, {progress.moving} in progress,"
+                f" {progress.waiting} waiting, {progress.failed} failed, {progress.stays} stay"
             )
             if drain.finished_at is not None or not wait:
                 break
@@ -116,10 +116,10 @@ def _why(reason: str, change: str) -> str:
 
 
 def _newest(host: Host) -> Drain:
-    found = selectors.latest_of(host)
-    if found is None:
+    drain = selectors.latest_of(host)
+    if drain is None:
         raise CommandError(f"Host {host.name} has never been drained.")
-    return found
+    return drain
 
 
 def _operator(options: dict[str, Any]) -> RequestContext:

@@ -68,10 +68,10 @@ class Command(BaseCommand):
 
 def pool_of(named: str) -> StoragePool:
     """Return the pool with this name, id or address. Raises CommandError for an ambiguous name."""
-    found = [pool for pool in pools() if named in {pool.name, str(pool.id), backend_of(pool)}]
-    if len(found) > 1:
-        raise CommandError(f"{len(found)} pools are called {named}: name one as HOST@DRIVER#POOL.")
-    return found[0] if found else pool_named(named)
+    matches = [pool for pool in pools() if named in {pool.name, str(pool.id), backend_of(pool)}]
+    if len(matches) > 1:
+        raise CommandError(f"{len(matches)} pools are called {named}: name one as HOST@DRIVER#POOL.")
+    return matches[0] if matches else pool_named(named)
 
 
 def change(pool: StoragePool, options: dict[str, Any]) -> None:
@@ -98,10 +98,10 @@ def change(pool: StoragePool, options: dict[str, Any]) -> None:
 
 def host_named(name: str) -> Host:
     """Return the host with this name. Raises CommandError."""
-    found = Host.objects.filter(name=name).first()
-    if found is None:
+    host = Host.objects.filter(name=name).first()
+    if host is None:
         raise CommandError(f"There is no host {name}.")
-    return found
+    return host
 
 
 def row_of(pool: StoragePool) -> tuple[object, ...]:
@@ -119,9 +119,9 @@ def row_of(pool: StoragePool) -> tuple[object, ...]:
 
 def fit_as_json(fit: VolumeFit) -> str:
     """Format the placement as JSON."""
-    found = [{"pool": name, "volumes": many, "room": left} for name, many, left in fit.pools]
+    fits = [{"pool": name, "volumes": many, "room": left} for name, many, left in fit.pools]
     losses = {name: list(lost) for name, lost in fit.decision.losses.items()}
-    return json.dumps({"fits": fit.fits, "sentence": fit.sentence, "pools": found, "losses": losses}, indent=2)
+    return json.dumps({"fits": fit.fits, "sentence": fit.sentence, "pools": fits, "losses": losses}, indent=2)
 
 
 def fit_as_text(fit: VolumeFit) -> str:

@@ -84,10 +84,10 @@ class Command(BaseCommand):
 
 def flavor_of(context: RequestContext, text: str) -> Flavor:
     """Return the flavor with this name or id."""
-    found = next((flavor for flavor in selectors.flavors_for(context) if text in {flavor.name, flavor.flavorid}), None)
-    if found is None:
+    row = next((flavor for flavor in selectors.flavors_for(context) if text in {flavor.name, flavor.flavorid}), None)
+    if row is None:
         raise CommandError(f"There is no flavor {text}.")
-    return found
+    return row
 
 
 def image_of(context: RequestContext, text: str) -> str:

@@ -25,13 +25,13 @@ class Command(BaseCommand):
         if options["file"] and not path.is_file():
             raise CommandError(f"There is no file {path}.")
         try:
-            found = policy_file.read(path)
+            policy = policy_file.read(path)
         except policy_file.PolicyFileError as error:
             lines = "\n".join(f"  {problem}" for problem in error.problems)
             raise CommandError(f"{path} cannot be used:\n{lines}") from error
-        for name in sorted(policy_file.unused(found)):
+        for name in sorted(policy_file.unused(policy)):
             self.stdout.write(f"{name}\n  has no effect: this cloud does not have the operations of this rule.")
-        changed = policy_file.differing(found)
+        changed = policy_file.differing(policy)
         for name, check in sorted(changed.items()):
             before = RULES[name].check if name in RULES else "(a rule of the file's own)"
             self.stdout.write(f"{name}\n  default: {before}\n  now:     {check}")

@@ -27,10 +27,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Purge, and print a line for each kind."""
         before = _before(options["before"], options["days"])
-        found = retention.count(before) if options["dry_run"] else retention.purge(before)
+        counts = retention.count(before) if options["dry_run"] else retention.purge(before)
         verb = "Would be removed" if options["dry_run"] else "Removed"
         self.stdout.write(f"{verb}, of records that ended before {before:%Y-%m-%d %H:%M} UTC:")
-        for name, many in found.items():
+        for name, many in counts.items():
             self.stdout.write(f"  {many:>10} {name}")
 
 

@@ -52,8 +52,8 @@ def _locked(row: R, revision: int | None, *, no_key: bool) -> R:
     if revision is not None and fresh.revision_number != revision:
         msg = f"Constrained to {revision}, but current revision is {fresh.revision_number}"
         raise RevisionNumberConstraintFailedError(msg)
-    found: R = fresh
-    return found
+    result: R = fresh
+    return result
 
 
 @cache

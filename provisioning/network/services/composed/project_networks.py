@@ -20,10 +20,10 @@ NETWORK, ROUTER, SUBNET = "auto_allocated_network", "auto_allocated_router", "au
 
 def check_topology() -> Network:
     """Return the external network for projects' routers.  Raises AutoAllocationFailureError if there is none."""
-    found = Network.objects.filter(external=True, is_default=True, admin_state_up=True, subnets__ip_version=4).first()
-    if found is None:
+    network = Network.objects.filter(external=True, is_default=True, admin_state_up=True, subnets__ip_version=4).first()
+    if network is None:
         raise _failure("No default router:external network.")
-    return found
+    return network
 
 
 @when_broken_off

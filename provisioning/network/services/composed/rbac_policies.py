@@ -163,12 +163,12 @@ def _check_unused(row: Any, policy: RbacPolicy) -> None:
     if RbacPolicy.EVERYBODY in others:
         return
     for rows, owner in _users(row, policy.action):
-        found = rows.exclude(**{owner: row.project_id})
+        queryset = rows.exclude(**{owner: row.project_id})
         if policy.target_project == RbacPolicy.EVERYBODY:
-            found = found.exclude(**{f"{owner}__in": [uuid.UUID(text) for text in others]})
+            queryset = queryset.exclude(**{f"{owner}__in": [uuid.UUID(text) for text in others]})
         else:
-            found = found.filter(**{owner: uuid.UUID(policy.target_project)})
-        if found.exists():
+            queryset = queryset.filter(**{owner: uuid.UUID(policy.target_project)})
+        if queryset.exists():
             reason = "cannot be removed because other objects depend on it."
             raise RbacPolicyInUseError(f"RBAC policy on object {row.pk} {reason}")
 

@@ -39,11 +39,11 @@ def _named_network() -> Network | None:
         return None
     rows = Network.objects.filter(external=True)
     identity = read_id(name)
-    found = list((rows.filter(pk=identity) if identity else rows.filter(name=name))[:2])
-    if len(found) != 1:
+    networks = list((rows.filter(pk=identity) if identity else rows.filter(name=name))[:2])
+    if len(networks) != 1:
         log.error("NOVELLA_AUTO_FLOATING_IP is %r, which does not identify one external network.", name)
         return None
-    return found[0]
+    return networks[0]
 
 
 def with_automatic_floating_ips(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:

@@ -187,10 +187,10 @@ def _fill(
         raise InvalidInputError(msg, field="ip_version")
     subnet.ip_version, subnet.cidr = whole.version, str(whole)
     hosts = addressing.hosts_of(whole)
-    found = netaddr.IPAddress(hosts.first, version=whole.version) if gateway == AUTO else _gateway(gateway, whole)
-    subnet.gateway_ip = None if found is None else str(found)
+    address = netaddr.IPAddress(hosts.first, version=whole.version) if gateway == AUTO else _gateway(gateway, whole)
+    subnet.gateway_ip = None if address is None else str(address)
     if pools is None:
-        ranges = addressing.without([hosts], [] if found is None or found not in whole else [int(found)])
+        ranges = addressing.without([hosts], [] if address is None or address not in whole else [int(address)])
     else:
         ranges = _pools(pools, whole)
     subnet.allocation_pools = addressing.as_pools(ranges, whole.version)
@@ -206,10 +206,10 @@ def _gateway(text: str | None, whole: netaddr.IPNetwork) -> netaddr.IPAddress | 
     """
     if text is None:
         return None
-    found = addressing.parse_address(text, field="gateway_ip", version=whole.version)
-    if found.version == 4 and int(found) in {int(whole.first), int(whole.last)}:
+    result = addressing.parse_address(text, field="gateway_ip", version=whole.version)
+    if result.version == 4 and int(result) in {int(whole.first), int(whole.last)}:
         raise InvalidInputError("Invalid input for operation: Gateway is not valid on subnet.", field="gateway_ip")
-    return found
+    return result
 
 
 def _pools(pools: Pools, whole: netaddr.IPNetwork) -> list[Range]:
@@ -314,11 +314,11 @@ def _check_options(subnet: Subnet) -> None:
 
 def _name_server(text: str, version: int) -> str:
     """Return the address in normal form; 0.0.0.0 and :: mean that guests get no name server, as in Neutron."""
-    found = addressing.parse_address(text, field="dns_nameservers", version=version)
-    if int(found) and any(found in each for each in addressing.NOT_OF_NETWORKS[version]):
-        msg = f"Invalid input for operation: dns_nameservers '{found}' is not the address of a server on a network."
+    address = addressing.parse_address(text, field="dns_nameservers", version=version)
+    if int(address) and any(address in each for each in addressing.NOT_OF_NETWORKS[version]):
+        msg = f"Invalid input for operation: dns_nameservers '{address}' is not the address of a server on a network."
         raise InvalidInputError(msg, field="dns_nameservers")
-    return str(found)
+    return str(address)
 
 
 def _check_beside(subnet: Subnet, whole: netaddr.IPNetwork, others: Sequence[Subnet]) -> None:

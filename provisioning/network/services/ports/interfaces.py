@@ -54,8 +54,8 @@ def note_lease(instance_id: uuid.UUID, port_id: str, address: str, since: dateti
     known = read_id(port_id)
     if known is None:
         return False
-    found = FixedIP.objects.filter(port_id=known, port__device_id=instance_id, address=address)
-    return bool(found.filter(leased_at__isnull=since is not None).update(leased_at=since))
+    rows = FixedIP.objects.filter(port_id=known, port__device_id=instance_id, address=address)
+    return bool(rows.filter(leased_at__isnull=since is not None).update(leased_at=since))
 
 
 def add_interface(
@@ -187,13 +187,13 @@ def remove_address(instance_id: uuid.UUID, address: str) -> bool:
     with transaction.atomic():
         lock_ports(instance_id)
         mine = FixedIP.objects.select_related("port").filter(port__device_id=instance_id, address=usual_form(address))
-        found = mine.order_by("id").first()
-        port = found.port if found is not None else None
-        if found is None or port is None:
+        row = mine.order_by("id").first()
+        port = row.port if row is not None else None
+        if row is None or port is None:
             return False
         shrink(quota_owner(port), {"fixed_ips": addresses_held(port) - 1})
-        leave_addresses(port, [found.address])
-        ipam.release(FixedIP.objects.filter(pk=found.pk))
+        leave_addresses(port, [row.address])
+        ipam.release(FixedIP.objects.filter(pk=row.pk))
         _change(port.id)
         ports_changed([port])
     return True
@@ -233,8 +233,8 @@ def remove_group(instance_id: uuid.UUID, group: SecurityGroup) -> bool:
 def held_for(instance_id: uuid.UUID) -> tuple[int, int]:
     """Return the number of ports that were created for an instance, and the number of their addresses."""
     mine = Port.objects.filter(device_id=instance_id, delete_with_device=True)
-    found = mine.aggregate(ports=Count("pk", distinct=True), addresses=Count("fixed_ips"))
-    return found["ports"], found["addresses"]
+    sums = mine.aggregate(ports=Count("pk", distinct=True), addresses=Count("fixed_ips"))
+    return sums["ports"], sums["addresses"]
 
 
 def _change(port_id: uuid.UUID | str, **columns: object) -> None:

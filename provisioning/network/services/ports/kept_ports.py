@@ -167,8 +167,8 @@ def _places(subnets: Sequence[Subnet], addresses: Sequence[str]) -> list[ipam.Pl
 def _groups(project_id: uuid.UUID, kept: ReportedPort) -> list[SecurityGroup]:
     if not kept.port_security:
         return []
-    found = SecurityGroup.objects.filter(project_id=project_id, pk__in=kept.group_ids)
-    return list(found) or groups_of(project_id, ())
+    rows = SecurityGroup.objects.filter(project_id=project_id, pk__in=kept.group_ids)
+    return list(rows) or groups_of(project_id, ())
 
 
 def _pairs(kept: ReportedPort) -> list[dict[str, str]]:

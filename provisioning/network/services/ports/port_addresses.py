@@ -102,11 +102,11 @@ def _chosen(port: Port, subnets: Sequence[Subnet], entry: Mapping[str, object]) 
         if "ip_address" not in entry:
             raise _invalid("IP allocation requires subnet_id or ip_address.")
         return subnets
-    found = [subnet for subnet in subnets if subnet.id == key]
-    if not found:
+    result = [subnet for subnet in subnets if subnet.id == key]
+    if not result:
         msg = f"Failed to create port on network {port.network_id}, because fixed_ips included invalid subnet {key}."
         raise _invalid(msg)
-    return found
+    return result
 
 
 def _allocate_named(port: Port, subnets: Sequence[Subnet], address: str, *, named: bool) -> None:

@@ -303,19 +303,19 @@ def groups_of(project_id: uuid.UUID, ids: Sequence[str]) -> list[SecurityGroup]:
     """Return the groups with these ids, the project's own and those shared with it; without ids the default group."""
     if not ids:
         return [ensure_default_security_group(project_id)]
-    found = {
+    groups = {
         str(group.id): group
         for group in _GROUPS(project_id=project_id, ids=[read_id(str(key)) or NOBODY for key in ids])
     }
-    missing = [identity for identity in ids if str(identity) not in found]
+    missing = [identity for identity in ids if str(identity) not in groups]
     if missing:
         seen = shared_with(project_id.hex, "security_group") | shared_with(RbacPolicy.EVERYBODY, "security_group")
-        found |= {str(group.id): group for group in SecurityGroup.objects.filter(seen, pk__in=missing)}
-        missing = [identity for identity in missing if str(identity) not in found]
+        groups |= {str(group.id): group for group in SecurityGroup.objects.filter(seen, pk__in=missing)}
+        missing = [identity for identity in missing if str(identity) not in groups]
     if missing:
         raise InvalidInputError(f"Security group {missing[0]} not found.", field="security_groups")
-    check_one_kind(found.values())
-    return list(found.values())
+    check_one_kind(groups.values())
+    return list(groups.values())
 
 
 _GROUPS = Prepared(

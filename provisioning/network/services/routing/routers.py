@@ -218,7 +218,7 @@ def _set_gateway(router: Router, gateway: Gateway) -> None:
         msg = f"Bad router request: Network {gateway.network.id} is not an external network."
         raise BadRequestError(msg, field="external_gateway_info")
     port = router.gateway_port
-    if port is not None and (port.network_id != gateway.network.id or _others_wanted(port, gateway)):
+    if port is not None and (port.network_id != gateway.network.id or _lacks_addresses(port, gateway)):
         _remove_gateway(router)
         port = None
     if port is None:
@@ -229,7 +229,7 @@ def _set_gateway(router: Router, gateway: Gateway) -> None:
     records.touch(router, "gateway_port", "enable_snat")
 
 
-def _others_wanted(port: Port, gateway: Gateway) -> bool:
+def _lacks_addresses(port: Port, gateway: Gateway) -> bool:
     needed = {each["ip_address"] for each in gateway.fixed_ips if each.get("ip_address")}
     return bool(needed - set(port.fixed_ips.values_list("address", flat=True)))
 

@@ -133,7 +133,7 @@ def _named(group_id: str) -> SecurityGroup | None:
 def _address_group(group_id: object) -> AddressGroup | None:
     if group_id is None:
         return None
-    found = AddressGroup.objects.filter(id=str(group_id)).first()
-    if found is None:
+    address_group = AddressGroup.objects.filter(id=str(group_id)).first()
+    if address_group is None:
         raise InvalidInputError(f"Address group {group_id} could not be found.", field="remote_address_group_id")
-    return found
+    return address_group

@@ -134,14 +134,14 @@ def ensure_default_security_group(project_id: uuid.UUID) -> SecurityGroup:
     in the quota but is never refused, because every project needs one.  Raises NotFoundError if the project was
     deleted.
     """
-    found = _DEFAULT.first(project_id=project_id)
-    if found is not None:
-        return found
+    existing = _DEFAULT.first(project_id=project_id)
+    if existing is not None:
+        return existing
     with transaction.atomic():
         owner_locks.lock_project(project_id)
-        found = _DEFAULT.first(project_id=project_id)
-        if found is not None:
-            return found
+        existing = _DEFAULT.first(project_id=project_id)
+        if existing is not None:
+            return existing
         group = SecurityGroup(project_id=project_id, name=DEFAULT_NAME, description="Default security group")
         rules = _first_rules(group, default=True)
         hold_all(project_id, _held(group, rules), refuse=False)

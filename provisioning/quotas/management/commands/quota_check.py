@@ -22,13 +22,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print a line for each difference."""
-        found = repair() if options["repair"] else examine()
-        for finding in found:
+        differences = repair() if options["repair"] else examine()
+        for finding in differences:
             self.stdout.write(str(finding))
-        if not found:
+        if not differences:
             self.stdout.write("Quotas and records agree.")
         elif options["repair"]:
-            self.stdout.write(f"Repaired: {len(found)}.")
+            self.stdout.write(f"Repaired: {len(differences)}.")
         else:
-            self.stdout.write(f"Wrong: {len(found)}. 'manage.py quota_check --repair' repairs them.")
+            self.stdout.write(f"Wrong: {len(differences)}. 'manage.py quota_check --repair' repairs them.")
             sys.exit(1)

@@ -84,8 +84,8 @@ class S3Store(ObjectStore):
 
     def folders(self) -> list[str]:
         with _translated_errors():
-            found = obstore.list_with_delimiter(self._client)["common_prefixes"]
-        return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in found)
+            prefixes = obstore.list_with_delimiter(self._client)["common_prefixes"]
+        return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in prefixes)
 
 
 @contextmanager

@@ -183,11 +183,11 @@ def _end_restore(backup: Backup, volume: Volume) -> None:
 @transaction.atomic
 def reset_lost_restores() -> int:
     """Set backups whose volume is no longer being restored to ``available``; return the number of backups."""
-    found = 0
+    result = 0
     for backup in Backup.objects.select_for_update().filter(status=BackupStatus.RESTORING):
         volume = Volume.objects.filter(id=backup.restored_volume_id or NOBODY).first()
         waits = volume is not None and volume.status in {VolumeStatus.RESTORING_BACKUP, VolumeStatus.CREATING}
         if not waits:
             move(backup, BackupStatus.AVAILABLE, restored_volume_id=None)
-            found += 1
-    return found
+            result += 1
+    return result

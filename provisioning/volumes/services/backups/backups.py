@@ -53,10 +53,10 @@ def _snapshot(context: RequestContext, request: BackupRequest, volume: Volume) -
     """Return the snapshot to back up, locked; None: the request names none."""
     if not request.snapshot_id:
         return None
-    found = snapshot_for(context, request.snapshot_id)
-    if found.volume_id != volume.id:
+    source = snapshot_for(context, request.snapshot_id)
+    if source.volume_id != volume.id:
         raise InvalidSnapshotError("The snapshot does not belong to this volume.", field="snapshot_id")
-    snapshot = Snapshot.objects.select_for_update().get(id=found.id)
+    snapshot = Snapshot.objects.select_for_update().get(id=source.id)
     if snapshot.status != SnapshotStatus.AVAILABLE:
         raise InvalidSnapshotError(f"The snapshot must be available; it is {snapshot.status}.", field="snapshot_id")
     return snapshot

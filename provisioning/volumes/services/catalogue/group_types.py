@@ -71,7 +71,7 @@ def _saved(group_type: GroupType, **how: Any) -> GroupType:
 
 
 def _locked(group_type: GroupType) -> GroupType:
-    found = GroupType.objects.select_for_update().filter(pk=group_type.pk).first()
-    if found is None:
+    row = GroupType.objects.select_for_update().filter(pk=group_type.pk).first()
+    if row is None:
         raise NotFoundError(f"Group type {group_type.pk} could not be found.")
-    return found
+    return row

@@ -108,10 +108,10 @@ def _check(consumer: str, specs: Mapping[str, str], together: Mapping[str, str])
 
 
 def _locked(spec: QosSpec) -> QosSpec:
-    found = QosSpec.objects.select_for_update().filter(pk=spec.pk).first()
-    if found is None:
+    qos_spec = QosSpec.objects.select_for_update().filter(pk=spec.pk).first()
+    if qos_spec is None:
         raise NotFoundError(f"No such qos spec {spec.pk}.")
-    return found
+    return qos_spec
 
 
 def _saved(spec: QosSpec) -> QosSpec:

@@ -120,12 +120,12 @@ def update_encryption(volume_type: VolumeType, changes: Mapping[str, Any]) -> Ty
     """Update the encryption of new volumes of a type.  Raises InvalidInputError while the type has volumes."""
     volume_type = _locked(volume_type)
     _check_unused(volume_type, "Cannot update encryption specs. Volume type in use.")
-    found = encryption_of(volume_type)
+    type_encryption = encryption_of(volume_type)
     for name, value in changes.items():
-        setattr(found, name, value)
-    found.updated_at = timezone.now()
-    found.save(update_fields=[*changes, "updated_at"])
-    return found
+        setattr(type_encryption, name, value)
+    type_encryption.updated_at = timezone.now()
+    type_encryption.save(update_fields=[*changes, "updated_at"])
+    return type_encryption
 
 
 @transaction.atomic
@@ -138,16 +138,16 @@ def delete_encryption(volume_type: VolumeType) -> None:
 
 def encryption_of(volume_type: VolumeType) -> TypeEncryption:
     """Return the encryption of a type.  Raises NotFoundError if its volumes are not encrypted."""
-    found = TypeEncryption.objects.filter(volume_type=volume_type).first()
-    if found is None:
+    type_encryption = TypeEncryption.objects.filter(volume_type=volume_type).first()
+    if type_encryption is None:
         raise NotFoundError(f"Volume type encryption for type {volume_type.id} does not exist.")
-    return found
+    return type_encryption
 
 
 def set_default_type(project_id: uuid.UUID, volume_type: VolumeType) -> DefaultType:
     """Set the default type of a project."""
-    found, _ = DefaultType.objects.update_or_create(project_id=project_id, defaults={"volume_type": volume_type})
-    return found
+    row, _ = DefaultType.objects.update_or_create(project_id=project_id, defaults={"volume_type": volume_type})
+    return row
 
 
 def unset_default_type(project_id: uuid.UUID) -> None:
@@ -157,10 +157,10 @@ def unset_default_type(project_id: uuid.UUID) -> None:
 
 def default_type_of(project_id: uuid.UUID) -> VolumeType:
     """Return the effective default type of a project. Raises NotFoundError if there is none."""
-    found = default_type(project_id)
-    if found is None:
+    volume_type = default_type(project_id)
+    if volume_type is None:
         raise NotFoundError("Default volume type can not be found.")
-    return found
+    return volume_type
 
 
 def _saved(volume_type: VolumeType, **how: Any) -> VolumeType:
@@ -173,10 +173,10 @@ def _saved(volume_type: VolumeType, **how: Any) -> VolumeType:
 
 
 def _locked(volume_type: VolumeType) -> VolumeType:
-    found = VolumeType.objects.select_for_update().filter(pk=volume_type.pk).first()
-    if found is None:
+    row = VolumeType.objects.select_for_update().filter(pk=volume_type.pk).first()
+    if row is None:
         raise NotFoundError(f"Volume type {volume_type.pk} could not be found.")
-    return found
+    return row
 
 
 def _touched(volume_type: VolumeType, *fields: str) -> VolumeType:

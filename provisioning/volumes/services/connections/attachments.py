@@ -250,11 +250,11 @@ def _locked(attachment_id: uuid.UUID) -> tuple[Attachment, Volume]:
     """Return an attachment and its volume, locked, the volume first."""
     volume_id = Attachment.objects.filter(id=attachment_id).values_list("volume_id", flat=True).first()
     volume = state.lock([volume_id]).get(volume_id) if volume_id else None
-    found = Attachment.objects.filter(id=attachment_id).first()
-    if volume is None or found is None:
+    attachment = Attachment.objects.filter(id=attachment_id).first()
+    if volume is None or attachment is None:
         raise AttachmentNotFoundError(attachment_id)
-    found.volume = volume
-    return found, volume
+    attachment.volume = volume
+    return attachment, volume
 
 
 # ----- reports of the daemon's host -----------------------------------------------------------------------------------
@@ -339,10 +339,10 @@ def _place_open(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, h
 
 def _place(attachment: Attachment, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> bool:
     """Store the connection of an attachment; return False if the host reported no valid connection."""
-    found = reported_connection(attachment, event, body.volume, host_id)
-    if found is None:
+    connection = reported_connection(attachment, event, body.volume, host_id)
+    if connection is None:
         return False
-    attachment.connection = connections.as_column(found)
+    attachment.connection = connections.as_column(connection)
     attachment.save(update_fields=["connection", "updated_at"])
     return True
 

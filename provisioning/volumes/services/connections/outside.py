@@ -55,34 +55,34 @@ def connect(context: RequestContext, attachment_id: str | uuid.UUID, connector: 
 
     An attachment that ``os-attach`` has set to ``attached`` without a host stays ``attached``.
     """
-    found = _of_no_server(context, attachment_id)
+    attachment = _of_no_server(context, attachment_id)
     named = connector.get("host")
     host = Host.objects.filter(name=str(named)[:255]).first() if isinstance(named, str) else None
     if host is None:
         msg = "The connector's host must be a host of this cloud: only these can open volumes."
         raise InvalidInputError(msg, field="connector")
-    volume = locked_volume(context, found.volume_id)
-    found = attachment_for(context, found.id)
-    if found.status in (AttachStatus.ATTACHING, AttachStatus.ATTACHED) and found.host_id == host.id:
-        return found
-    attached = found.status == AttachStatus.ATTACHED and found.host_id is None
-    if found.status != AttachStatus.RESERVED and not attached:
-        raise InvalidVolumeError(f"Attachment {found.id} is {found.status}; it must be reserved.")
-    Attachment.objects.filter(pk=found.pk).update(
+    volume = locked_volume(context, attachment.volume_id)
+    attachment = attachment_for(context, attachment.id)
+    if attachment.status in (AttachStatus.ATTACHING, AttachStatus.ATTACHED) and attachment.host_id == host.id:
+        return attachment
+    attached = attachment.status == AttachStatus.ATTACHED and attachment.host_id is None
+    if attachment.status != AttachStatus.RESERVED and not attached:
+        raise InvalidVolumeError(f"Attachment {attachment.id} is {attachment.status}; it must be reserved.")
+    Attachment.objects.filter(pk=attachment.pk).update(
         connector={str(name)[:255]: value for name, value in connector.items() if isinstance(value, str | bool | int)}
     )
     if attached:
-        _open_to(host, found, volume)
+        _open_to(host, attachment, volume)
     else:
-        attachments.connect(found, host)
-    return attachment_for(context, found.id)
+        attachments.connect(attachment, host)
+    return attachment_for(context, attachment.id)
 
 
-def _open_to(host: Host | None, found: Attachment, volume: Volume) -> None:
+def _open_to(host: Host | None, attachment: Attachment, volume: Volume) -> None:
     """Set the host that may open the locked volume of an attachment (None: no host); keep the attachment's status."""
     if host is not None:
         attachments.check_open(volume)
-    Attachment.objects.filter(pk=found.pk).update(host=host, connection={})
+    Attachment.objects.filter(pk=attachment.pk).update(host=host, connection={})
     state.settle(volume)
     daemons.send_clients(volume)
 
@@ -93,10 +93,10 @@ def complete(context: RequestContext, attachment_id: str | uuid.UUID, mountpoint
 
 
 def _completed(attachment_id: uuid.UUID, mountpoint: str) -> Attachment:
-    found = attachments.complete(attachment_id, mountpoint)
-    if found is None:
+    attachment = attachments.complete(attachment_id, mountpoint)
+    if attachment is None:
         raise AttachmentNotFoundError(attachment_id)
-    return found
+    return attachment
 
 
 def release(context: RequestContext, attachment_id: str | uuid.UUID) -> None:
@@ -120,10 +120,10 @@ def _of_no_server(context: RequestContext, attachment_id: str | uuid.UUID) -> At
     Raises ConflictError otherwise, because detaching a server's volume or exporting it to another host would result in
     two writers.
     """
-    found = attachment_for(context, attachment_id)
-    if uses.user().has(found):
-        raise ConflictError(f"Detach volume from instance {found.instance_id} using the Compute API")
-    return found
+    attachment = attachment_for(context, attachment_id)
+    if uses.user().has(attachment):
+        raise ConflictError(f"Detach volume from instance {attachment.instance_id} using the Compute API")
+    return attachment
 
 
 def unreserve(context: RequestContext, volume_id: str) -> None:
@@ -150,11 +150,11 @@ def initialize(context: RequestContext, volume_id: str, connector: Mapping[str, 
 def terminate(context: RequestContext, volume_id: str) -> None:
     """Disconnect the host in the old form. An attached volume stays attached until it is detached."""
     volume = locked_volume(context, volume_id)
-    found = _of_no_server(context, only_attachment(context, volume_id).id)
-    if found.status in (AttachStatus.RESERVED, AttachStatus.ATTACHING, AttachStatus.ERROR_ATTACHING):
-        attachments.release(found.id)
+    attachment = _of_no_server(context, only_attachment(context, volume_id).id)
+    if attachment.status in (AttachStatus.RESERVED, AttachStatus.ATTACHING, AttachStatus.ERROR_ATTACHING):
+        attachments.release(attachment.id)
     else:
-        _open_to(None, found, volume)
+        _open_to(None, attachment, volume)
 
 
 @transaction.atomic
@@ -180,11 +180,11 @@ def only_attachment(context: RequestContext, volume_id: str, attachment_id: str 
     Raises InvalidVolumeError if there is no such attachment, or if there are several and none is specified.
     """
     volume: Volume = volume_for(context, volume_id)
-    found = list(Attachment.objects.filter(volume_id=volume.id))
+    rows = list(Attachment.objects.filter(volume_id=volume.id))
     if attachment_id:
-        found = [each for each in found if each.id == read_id(attachment_id)]
-    if not found:
+        rows = [each for each in rows if each.id == read_id(attachment_id)]
+    if not rows:
         raise InvalidVolumeError(f"Volume {volume.id} is not attached.")
-    if len(found) > 1:
+    if len(rows) > 1:
         raise InvalidVolumeError("Detach volume failed: More than one attachment, but no attachment_id provided.")
-    return found[0]
+    return rows[0]

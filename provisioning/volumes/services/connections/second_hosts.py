@@ -37,8 +37,8 @@ def obstacles(attachments: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
     are omitted.
     """
     rows = Attachment.objects.filter(id__in=attachments).select_related("volume__daemon_host", "volume__pool")
-    found = {row.id: _obstacle(row) for row in rows} if attachments else {}
-    return {key: text for key, text in found.items() if text}
+    reasons = {row.id: _obstacle(row) for row in rows} if attachments else {}
+    return {key: text for key, text in reasons.items() if text}
 
 
 def _obstacle(row: Attachment) -> str:
@@ -63,10 +63,10 @@ def connect(attachment_id: uuid.UUID, host: Host) -> None:
 
     Raises InvalidVolumeError when this is not possible now, and UnavailableError if no host serves the pool.
     """
-    found = _locked([attachment_id])
-    if not found:
+    attachment = _locked([attachment_id])
+    if not attachment:
         raise InvalidVolumeError("A volume of the server was detached.")
-    [(volume, row)] = found
+    [(volume, row)] = attachment
     if reason := obstacles([row.id]).get(row.id) or holds.reason(volume):
         raise InvalidVolumeError(reason)
     row.second_host, row.second_connection, row.moves = host, {}, row.moves + 1
@@ -122,11 +122,11 @@ def _answered(
 ) -> None:
     reason = reason_of(event) if event.kind == "failed" else ""
     if not reason:
-        found = connections.connection_for(
+        connection = connections.connection_for(
             event, body.volume, client_id=row.id, client_host=row.second_host_id, daemon=host_id, move=row.moves
         )
-        row.second_connection = connections.as_column(found) if found is not None else {}
-        reason = "" if found is not None else connections.REFUSED
+        row.second_connection = connections.as_column(connection) if connection is not None else {}
+        reason = "" if connection is not None else connections.REFUSED
     if reason:
         _forget(volume, row)
     else:

@@ -105,13 +105,13 @@ def _type(context: RequestContext, request: VolumeRequest, source: Source) -> Vo
     """
     named = request.volume_type or source.wanted_type
     if named:
-        found: VolumeType | None = type_for(context, named)
+        volume_type: VolumeType | None = type_for(context, named)
     else:
-        found = source.volume_type or (default_type(context.project_id) if context.project_id else None)
-    encrypted = found is not None and hasattr(found, "encryption")
+        volume_type = source.volume_type or (default_type(context.project_id) if context.project_id else None)
+    encrypted = volume_type is not None and hasattr(volume_type, "encryption")
     if source.inherits is not None and encrypted != bool(source.inherits.encryption_key):
         raise InvalidInputError("A copy's type must be encrypted if its source is, and only then.", field="volume_type")
-    return found
+    return volume_type
 
 
 def _zone_of(source: Source) -> str:
@@ -131,13 +131,13 @@ def _check_zone(volume_type: VolumeType | None, zone: str) -> None:
 def _group(context: RequestContext, group_id: str, volume_type: VolumeType | None) -> Group | None:
     if not group_id:
         return None
-    found = Group.objects.filter(id=read_id(group_id) or NOBODY, project_id=context.project_id or NOBODY).first()
-    if found is None:
+    group = Group.objects.filter(id=read_id(group_id) or NOBODY, project_id=context.project_id or NOBODY).first()
+    if group is None:
         raise InvalidInputError(f"Group {group_id[:64]} could not be found.", field="group_id")
-    if volume_type is None or not found.volume_types.filter(id=volume_type.id).exists():
-        msg = f"The type of a volume in group {found.id} must be one of the group's."
+    if volume_type is None or not group.volume_types.filter(id=volume_type.id).exists():
+        msg = f"The type of a volume in group {group.id} must be one of the group's."
         raise InvalidInputError(msg, field="volume_type")
-    return found
+    return group
 
 
 class Create(VolumeTask[CreateVolumeRequest]):

@@ -138,11 +138,11 @@ def _locked(context: RequestContext, snapshot_id: str | uuid.UUID) -> tuple[Snap
     """Return a visible snapshot and its volume, locked."""
     seen = snapshot_for(context, snapshot_id)
     volume = state.lock([seen.volume_id]).get(seen.volume_id)
-    found = Snapshot.objects.filter(id=seen.id).first()
-    if volume is None or found is None:
+    snapshot = Snapshot.objects.filter(id=seen.id).first()
+    if volume is None or snapshot is None:
         raise SnapshotNotFoundError(snapshot_id)
-    found.volume = volume
-    return found, volume
+    snapshot.volume = volume
+    return snapshot, volume
 
 
 def _move(

@@ -218,10 +218,10 @@ def detach_from_host(host_id: uuid.UUID, *, only_moving: bool = False) -> int:
     rows = Attachment.objects.filter(host_id=host_id).select_related("volume")
     if only_moving:
         rows = rows.exclude(status=AttachStatus.ATTACHED)
-    found = [each for each in rows.order_by("volume_id") if not _stays(each, only_moving=only_moving)]
-    for attachment in found:
+    ended = [each for each in rows.order_by("volume_id") if not _stays(each, only_moving=only_moving)]
+    for attachment in ended:
         _release(attachment)
-    return len(found)
+    return len(ended)
 
 
 def _stays(attachment: Attachment, *, only_moving: bool) -> bool:

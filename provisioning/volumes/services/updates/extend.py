@@ -86,8 +86,10 @@ class Extend(UserVolumeTask[int, GrowVolumeRequest]):
             return
         state.update(volume, changes)
         for attachment in attached:
-            found = reported_connection(attachment, event, body.volume, host_id)
-            attachment.connection = connections.as_column(found) if found is not None else attachment.connection
+            connection = reported_connection(attachment, event, body.volume, host_id)
+            attachment.connection = (
+                connections.as_column(connection) if connection is not None else attachment.connection
+            )
             attachment.refreshing = True
             attachment.save(update_fields=["connection", "refreshing"])
         uses.user().changed(volume)

@@ -268,9 +268,9 @@ def extend_guest_deadline(attachment_id: uuid.UUID, until: datetime) -> None:
 
     If it is a hidden volume, the deadline of the volume that is being migrated is also extended.
     """
-    found = Attachment.objects.select_related("volume").filter(id=attachment_id).first()
-    if found is not None:
-        goes_on(state.lock([found.volume_id, found.volume.migration_of or NOBODY]).values(), until)
+    attachment = Attachment.objects.select_related("volume").filter(id=attachment_id).first()
+    if attachment is not None:
+        goes_on(state.lock([attachment.volume_id, attachment.volume.migration_of or NOBODY]).values(), until)
 
 
 def goes_on(locked: Iterable[Volume], until: datetime) -> None:
@@ -285,9 +285,9 @@ def _volume_of(hidden: Volume) -> Volume | None:
     """Return the volume that is migrated to a hidden volume, locked; None if the migration has ended."""
     if hidden.migration_of is None:
         return None
-    found = state.lock([hidden.migration_of]).get(hidden.migration_of)
-    awaited = found is not None and (found.migration_status == MIGRATING or hidden.migration_status == SWAPPING)
-    return found if awaited else None
+    row = state.lock([hidden.migration_of]).get(hidden.migration_of)
+    awaited = row is not None and (row.migration_status == MIGRATING or hidden.migration_status == SWAPPING)
+    return row if awaited else None
 
 
 def open_data(volume: Volume) -> Volume | None:
