@@ -68,9 +68,9 @@ def read_shown(data: QueryDict) -> Shown:
     return Shown(at, digests) if isinstance(digests, dict) else Shown()
 
 
-def collision_of(form: Form, path: str, context: RequestContext) -> Collision | None:
+def collision_of(form: Form, sent: QueryDict, path: str, context: RequestContext) -> Collision | None:
     """Compare a submitted form with the record. Return None if no value has changed, or only to the submitted one."""
-    shown, changed, lost = read_shown(form.data), {}, []
+    shown, changed, lost = read_shown(sent), {}, []
     for name in _compared(form):
         saved, typed = _saved(form, name), _typed(form, name)
         if typed is None or name not in shown.digests or _digest(saved) == shown.digests[name] or saved == typed:
@@ -80,7 +80,7 @@ def collision_of(form: Form, path: str, context: RequestContext) -> Collision | 
             lost.append(name)
     if not changed:
         return None
-    data, who = form.data.copy(), _editor(path, context, shown.at)
+    data, who = sent.copy(), _editor(path, context, shown.at)
     for name in lost:
         _take_over(form, name, data)
     texts = {name: _text(form, name) for name in changed}

@@ -256,7 +256,7 @@ class FormPage(Page):
         if self.copies and self.asks_for_copies():
             return self.copy()
         form = self.opened(request.POST)
-        collision = collision_of(form, request.path, self.context) if self.edits else None
+        collision = collision_of(form, request.POST, request.path, self.context) if self.edits else None
         if collision is not None:
             return self._collided(collision)
         if form.is_valid():
