@@ -96,6 +96,8 @@ def test_a_link_needs_one_field_and_one_click(at_alice: Client, lab: LaunchTempl
     form = page.context["form"]
     assert [field.name for field in form.first_fields] == ["name"]
     assert form["name"].value() == "mine"
+    assert {field.name for field in page.context["fixed"]} == {"image", "flavor", "networks", "tags", "lease_days"}
+    assert form["password"].label in page.context["unset"]
     answer = at_alice.post(LINK, {"name": "mine", "idempotency_key": form["idempotency_key"].value()})
     server = Instance.objects.get()
     assert answer.headers["Location"] == f"/instances/{server.id}/"

@@ -28,7 +28,7 @@ from provisioning.compute.launch.multipart import own_part
 from provisioning.compute.models import Instance
 from provisioning.launches import selectors
 from provisioning.launches.models import LaunchTemplate, LaunchTemplateVersion
-from provisioning.launches.plans.plan import LaunchPlan, read_plan
+from provisioning.launches.plans.plan import LaunchPlan, read_plan, values_of
 from provisioning.launches.services import templates
 
 LIST, DETAIL = "dashboard:launch_templates", "dashboard:launch_template"
@@ -279,9 +279,16 @@ class LaunchLink(_Linked, LaunchPage):
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
         wizard = open_wizard(self.context, cast("LaunchForm", form))
         shown = wizard.shown()
-        fields = describe_version(self.context, self.version, templates.plan_in(self.version))
-        fixed = [each for each in fields if each.mode == "locked"]
-        context = {**shown, "used": self.used, "version": self.version, "fixed": fixed}
+        plan = templates.plan_in(self.version)
+        own = values_of(plan)
+        locked = [each for each in describe_version(self.context, self.version, plan) if each.mode == "locked"]
+        context = {
+            **shown,
+            "used": self.used,
+            "version": self.version,
+            "fixed": [each for each in locked if each.name in own],
+            "unset": [each.label for each in locked if each.name not in own],
+        }
         context |= {"copies": self.copies, "copied": self.copied}
         return self.page(self.template, context, status=status)
 
