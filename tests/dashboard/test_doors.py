@@ -241,7 +241,7 @@ def test_a_new_volume_is_created_and_attached_from_the_page_of_an_instance(
     cloud.agents["h1"].serve()
     to = reverse("dashboard:server_attach", args=[server.id])
     form = site.get(to).context["form"]
-    assert form["volume"].value() == "new"
+    assert (form["volume"].value(), form["name"].value()) == ("new", "web-1-data")
     refused = site.post(to, {"volume": "new", "name": "data", "size": ""})
     assert "size" in refused.context["form"].errors
     assert not Volume.objects.exists()
@@ -259,6 +259,7 @@ def test_a_new_volume_is_created_and_attached_from_the_page_of_an_instance(
     device = BlockDevice.objects.get(volume_id=volume.id)
     assert (device.instance_id, device.delete_on_termination) == (server.id, True)
     assert "attach_to" not in volume.admin_metadata
+    assert site.get(to).context["form"]["name"].value() == "web-1-data-2"
 
 
 @pytest.mark.slow

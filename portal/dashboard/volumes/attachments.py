@@ -22,12 +22,15 @@ from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_vo
 from provisioning.compute.actions.detach_volume import detach_volume
 from provisioning.compute.actions.new_volumes import create_and_attach
 from provisioning.compute.actions.volumes import find_device
+from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link.guest_agent import has_guest_agent
 from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.records.names import disk_name
 from provisioning.compute.services.file_systems import RULE as LISTS_FILE_SYSTEMS
 from provisioning.compute.services.file_systems import file_systems, mount_points
 from provisioning.compute.states import VmState
 from provisioning.identity import policy
+from provisioning.launches.plans.plan import default_disk_name
 from provisioning.volumes import selectors
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services.connections.attachments import check_attachable
@@ -89,12 +92,14 @@ class ServerAttach(SheetPage):
     def form(self, data: QueryDict | None = None) -> Form:
         free = selectors.visible_volumes(self.context).filter(status=VolumeStatus.AVAILABLE)
         creates = self.allows("volume:create")
+        attached = sum(not each.is_root for each in block_devices.volumes_of(self.instance.id)) if creates else 0
         return AttachToServerForm(
             data,
             free.order_by("-created_at")[:OFFERED],
             selectors.visible_types(self.context).order_by("name") if creates else (),
             selectors.default_type(self.instance.project_id) if creates else None,
             creates=creates,
+            name=disk_name(default_disk_name(attached), self.instance.name, 0, 1),
         )
 
     def save(self, form: Form) -> HttpResponse:

@@ -167,12 +167,13 @@ class AttachToServerForm(RecordForm):
         default_type: VolumeType | None = None,
         *,
         creates: bool,
+        name: str = "",
     ) -> None:
-        """``creates``: whether a new volume, of one of the ``types``, is offered as well."""
+        """``creates``: whether a new volume, of one of the ``types``, is offered as well, with a suggested ``name``."""
         offered: list[tuple[str, ChoiceLabel | str]] = [(str(each.id), sized(each)) for each in volumes]
         if creates:
             offered.insert(0, (NEW, ChoiceLabel("A new volume", "created and attached in one step", icon="plus-lg")))
-        super().__init__(data, initial={"volume": next((key for key, _ in offered), "")})
+        super().__init__(data, initial={"volume": next((key for key, _ in offered), ""), "name": name})
         self.offer("volume", offered)
         choices = type_choices(types, default_type)
         self.offer("volume_type", choices)
