@@ -18,7 +18,7 @@ from django.db import transaction
 from django.test import Client
 from django.urls import get_resolver, reverse
 
-from portal.dashboard.copy_as.calls import IMPLIED, Call, Result, Secret
+from portal.dashboard.copy_as.calls import IMPLIED, Call, Result, Secret, edit
 from portal.dashboard.copy_as.forms import curl, place, terraform
 from portal.dashboard.copy_as.kinds import network as kinds
 from portal.dashboard.copy_as.written import written
@@ -69,6 +69,7 @@ from tests.support.clouds import Cloud
 from tests.support.standing import standing
 from tests.support.tables import each_row
 
+PLACE = place.Place("novella", {"network": "http://cloud"})
 Things = Mapping[str, Any]
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2vM0ZrzUqvpAMHrGe1iA2zJhbdOqMWgAb1hZ8RMhbO me@desk"
 PASSWORD = "a-long-enough-Password-1"
@@ -515,6 +516,17 @@ def test_what_a_server_has_is_replaced_and_commands_remove_the_rest(
     for call in calls:
         send(call, Client(), people.operator, {})
     assert server.values(page).get() == changed
+
+
+def test_a_command_replaces_the_entries_of_a_list() -> None:
+    values = {"name": "s", "dns_nameservers": ["9.9.9.9"], "host_routes": [], "enable_dhcp": False}
+    calls = edit(kinds.SUBNET_EDIT, {"subnet": "id"}, values)
+    [text] = [each.text for each in written(calls, PLACE) if each.key == "openstack"]
+    words = text.replace("\\\n", "").split()[3:]
+    assert words == [
+        *("subnet", "set", "--no-dns-nameservers", "--no-host-route", "--no-dhcp"),
+        *("--dns-nameserver", "9.9.9.9", "--name", "s", "id"),
+    ]
 
 
 def test_a_launch_link_and_an_ec2_credential_are_copied(

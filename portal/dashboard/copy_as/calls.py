@@ -203,7 +203,7 @@ def edited(
         if each.name not in without
     ]
     removals = [
-        attribute(f"{CLEARS}{name}", body=IMPLIED, option="", python=IMPLIED, flags=(option, ""))
+        attribute(f"{CLEARS}{name}", body=IMPLIED, option=option, python=IMPLIED, flags=(option, ""))
         for name, option in clears.items()
     ]
     return Kind(
