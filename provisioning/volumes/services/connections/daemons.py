@@ -8,7 +8,7 @@ pool's hosts.
 import contextlib
 import logging
 import uuid
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from django.db.models import F, Q
@@ -40,22 +40,21 @@ def send_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
         follow_hold(volume)
         if holds.elsewhere(volume):
             return
-    using = list(Attachment.objects.filter(volume_id=volume.id, host__isnull=False).order_by("created_at", "id"))
-    by_host = _by_daemon(volume, using)
-    before = volume.daemon_host_id
-    if left is not None and left not in by_host and left != before:
+    using = _using(volume)
+    before, host_id = volume.daemon_host_id, _host_for(volume, using)
+    if left is not None and left not in (host_id, before):
         _send(volume, left, [])
-    if before is not None and before not in by_host and _end_daemon(volume, before) and volume.pool.shared:
+    if before is not None and before != host_id and _end_daemon(volume, before) and volume.pool.shared:
         return  # no other host may open the data before this daemon has ended
-    if using and not by_host:
-        raise UnavailableError(NO_HOST)
-    if using and holds.reason(volume):
+    if not using:
         return
-    if using and volume.daemon_host_id not in by_host:
-        first = next(iter(by_host))
-        set_daemon(volume, first)
-    for host_id, clients in by_host.items():
-        _send(volume, host_id, clients)
+    if host_id is None:
+        raise UnavailableError(NO_HOST)
+    if holds.reason(volume):
+        return
+    if volume.daemon_host_id != host_id:
+        set_daemon(volume, host_id)
+    _send(volume, host_id, using)
 
 
 def serve_again(host_id: uuid.UUID, pool_id: uuid.UUID, data_ids: Collection[uuid.UUID]) -> None:
@@ -69,8 +68,8 @@ def serve_again(host_id: uuid.UUID, pool_id: uuid.UUID, data_ids: Collection[uui
     for volume in state.lock(ids).values():
         uncertain = holds.elsewhere(volume) or holds.unheard_hosts(volume)
         if not uncertain and not open_commands(volume.id).exists():
-            using = Attachment.objects.filter(volume_id=volume.id, host__isnull=False).order_by("created_at", "id")
-            _send(volume, host_id, _by_daemon(volume, using).get(host_id, []))
+            using = _using(volume)
+            _send(volume, host_id, using if _host_for(volume, using) == host_id else [])
 
 
 def follow_hold(volume: Volume) -> None:
@@ -167,25 +166,24 @@ def _forget_daemon(volume: Volume) -> None:
     set_daemon(volume, None)
 
 
-def _by_daemon(volume: Volume, using: Iterable[Attachment]) -> dict[uuid.UUID, list[Attachment]]:
-    """Return host id → the attachments that the daemon on this host serves."""
-    using = list(using)
+def _using(volume: Volume) -> list[Attachment]:
+    """Return the attachments of the volume that are connected to a host, or that wait for the connection."""
+    return list(Attachment.objects.filter(volume_id=volume.id, host__isnull=False).order_by("created_at", "id"))
+
+
+def _host_for(volume: Volume, using: Sequence[Attachment]) -> uuid.UUID | None:
+    """Return the host on which the daemon serves these attachments; None without attachments, or if no host can."""
     if not using or volume.pool is None:
-        return {}
-    if not volume.pool.shared:
-        served = volume.daemon_host_id or next((host.id for host in hosts_of(volume.pool)), None)
-        return {served: using} if served else {}
-    hosts, daemon = _hosts_in_pool(volume, using), volume.daemon_host_id
-    if daemon is not None and (daemon in hosts or (any(each.connection for each in using) and not _is_dead(daemon))):
-        return {daemon: using}  # other guests may use this daemon, so it does not move
-    hosts = hosts or [host.id for host in hosts_of(volume.pool)]
-    return {hosts[0]: using} if hosts else {}
-
-
-def _hosts_in_pool(volume: Volume, using: Iterable[Attachment]) -> list[uuid.UUID]:
-    """Return the guests' hosts that are admitted to the volume's pool; only these may open its data."""
-    admitted = set(PoolHost.objects.filter(pool_id=volume.pool_id).values_list("host_id", flat=True))
-    return [each.host_id for each in using if each.host_id in admitted]
+        return None
+    daemon, candidates = volume.daemon_host_id, list[uuid.UUID]()
+    if volume.pool.shared:  # only hosts that are admitted to the pool may open its data
+        admitted = set(PoolHost.objects.filter(pool_id=volume.pool_id).values_list("host_id", flat=True))
+        candidates = [each.host_id for each in using if each.host_id in admitted]
+    if daemon is not None and (not volume.pool.shared or daemon in candidates):
+        return daemon
+    if daemon is not None and any(each.connection for each in using) and not _is_dead(daemon):
+        return daemon  # other guests may use this daemon, so it does not move
+    return next(iter(candidates or [host.id for host in hosts_of(volume.pool)]), None)
 
 
 def _is_dead(host_id: uuid.UUID) -> bool:
