@@ -63,7 +63,6 @@ __all__ = [
     "schema_for",
     "sent",
     "text_of",
-    "the names of this package; they include the public names of ``portal.api.common``.",
     "truth",
     "upper",
     "urls",
