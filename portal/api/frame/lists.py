@@ -10,7 +10,7 @@ from django.http import QueryDict
 from rest_framework.request import Request
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.lists.listing import Sort
+from provisioning.common.lists.listing import Part, Sort
 from provisioning.common.values.ids import NOBODY, read_id
 
 LARGEST = 1000
@@ -69,10 +69,14 @@ class Pages:
     def marker(self, params: QueryDict) -> str | None:
         return params.get("marker") or None
 
-    def read_slice(self, request: Request) -> slice:
-        """Return the slice that ``offset`` and ``limit`` of the query request. Raises InvalidInputError."""
+    def read_part(self, request: Request) -> Part:
+        """Return the page that ``offset`` and ``limit`` of the query request. Raises InvalidInputError."""
         offset = whole_number("offset", request.query_params.get("offset", "0"))
-        return slice(offset, offset + self.read(request).limit)
+        return Part(limit=self.read(request).limit, offset=offset)
+
+    def read_slice(self, request: Request) -> slice:
+        """Return the slice of a sequence that ``read_part`` requests."""
+        return self.read_part(request).bounds
 
     def query(self, request: Request, page: Page, more: Mapping[str, str]) -> str:
         """Return the query of another page: the request's parameters, with ``more``."""

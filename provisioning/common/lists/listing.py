@@ -48,6 +48,12 @@ class Part:
     limit: int | None = None
     marker: str | uuid.UUID | None = None
     backwards: bool = False
+    offset: int = 0
+    """The number of rows that are skipped, for lists that are paged by it."""
+
+    @property
+    def bounds(self) -> slice:
+        return slice(self.offset, None if self.limit is None else self.offset + self.limit)
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,7 @@ class Listing(Generic[Row]):
         if part.marker is not None:
             place = self._place((rows if among is None else among).annotate(**made), part.marker, keys)
         records = after(records, keys, place)
-        return records if part.limit is None else records[: part.limit]
+        return records[part.bounds]
 
     def _keys(self, part: Part, model: type[Model]) -> list[Sort]:
         """Return the columns to sort by without duplicates, up to the first unique one."""
@@ -203,7 +209,7 @@ class ItemListing(Generic[Item]):
             every.sort(key=lambda item, key=way.key: _ordered(self.value(item, key)), reverse=way.descending)  # type: ignore[misc]
         if part.marker is not None:
             every = every[self._place(every, str(part.marker)) + 1 :]
-        fit = [item for item in every if self._fits(item, part)][: part.limit]
+        fit = [item for item in every if self._fits(item, part)][part.bounds]
         return fit[::-1] if part.backwards else fit
 
     def _fits(self, item: Item, part: Part) -> bool:

@@ -7,6 +7,7 @@ from django.db.models import Count, QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
+from provisioning.common.lists.listing import Listing, Part, Sort
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.models import Instance, ServerGroup
 from provisioning.identity import policy
@@ -14,6 +15,8 @@ from provisioning.scheduler import GroupSpec
 
 ALL_PROJECTS = "os_compute_api:os-server-groups:index:all_projects"
 """Policy rule to see the groups of all projects."""
+SERVER_GROUPS = Listing[ServerGroup](order=(Sort("created_at", descending=False), Sort("id", descending=False)))
+WHOLE = Part()
 
 
 def visible_server_groups(context: RequestContext, *, all_projects: bool = False) -> QuerySet[ServerGroup]:
@@ -23,12 +26,9 @@ def visible_server_groups(context: RequestContext, *, all_projects: bool = False
     return ServerGroup.objects.filter(project_id=context.project_id or NOBODY)
 
 
-def server_groups_for(
-    context: RequestContext, *, all_projects: bool = False, limit: int | None = None, offset: int = 0
-) -> list[ServerGroup]:
-    """Return the project's groups, oldest first; those of all projects on request, if allowed."""
-    rows = visible_server_groups(context, all_projects=all_projects)
-    return list(rows.order_by("created_at", "id")[offset : None if limit is None else offset + limit])
+def server_groups_for(context: RequestContext, part: Part = WHOLE, *, all_projects: bool = False) -> list[ServerGroup]:
+    """Return a page of the project's groups, oldest first; of those of all projects on request, if allowed."""
+    return SERVER_GROUPS.page(visible_server_groups(context, all_projects=all_projects), part)
 
 
 def server_group_for(context: RequestContext, group_id: object) -> ServerGroup:

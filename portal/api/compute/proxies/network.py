@@ -5,12 +5,13 @@ from contextlib import contextmanager
 
 from django.db.models import QuerySet
 
-from portal.api.compute.dialect import body, last
+from portal.api.compute.dialect import WITH_OFFSET, body
 from portal.api.compute.proxies.base import ProxyView, limited
 from portal.api.compute.servers.shapes import REMOTE, rule_shape, security_group
 from portal.api.frame import Call, Json, Schema, Shape, Views, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.common.lists.listing import Listing, Part, Sort
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.identity import policy
 from provisioning.network import selectors, services
@@ -165,8 +166,7 @@ FLOATING_IPS = parts(
 )
 
 
-LARGEST = 1000
-"""Maximum number of groups in one response."""
+GROUPS = Listing[SecurityGroup](order=[Sort(key, descending=False) for key in ("project_id", "name", "id")])
 _WORDS: Schema = {"type": "string", "maxLength": 255}
 GROUP = body("security_group", {"name": _WORDS, "description": _WORDS}, ("name", "description"), others=True)
 
@@ -222,8 +222,8 @@ def _group(context: RequestContext, identity: str, rule: str) -> SecurityGroup:
     return group
 
 
-def _list_groups(context: RequestContext, *, every: bool, first: int, most: int) -> Sequence[SecurityGroup]:
-    """Return the project's groups, or with ``every`` the groups of all projects if the caller is an operator.
+def _list_groups(context: RequestContext, *, every: bool, part: Part) -> Sequence[SecurityGroup]:
+    """Return a page of the project's groups, or with ``every`` the groups of all projects if the caller is an operator.
 
     As in the Network API, the project's ``default`` group is created if it does not exist.
     """
@@ -233,14 +233,11 @@ def _list_groups(context: RequestContext, *, every: bool, first: int, most: int)
     groups = selectors.security_groups_for(context, all_projects=every)
     if not (every and sees_all(context)):
         groups = groups.filter(project_id=project)
-    rows = groups.prefetch_related(REMOTE).order_by("project_id", "name", "id")
-    return list(rows[first : first + min(most or LARGEST, LARGEST)])
+    return GROUPS.page(groups.prefetch_related(REMOTE), part)
 
 
 def _group_page(view: ProxyView) -> Json:
-    query = view.checked_query()
-    first, most = int(last(query, "offset") or 0), int(last(query, "limit") or LARGEST)
-    return {"every": "all_tenants" in query, "first": first, "most": most}
+    return {"every": "all_tenants" in view.checked_query(), "part": WITH_OFFSET.read_part(view.request)}
 
 
 def _create_group(context: RequestContext, body: dict[str, str]) -> SecurityGroup:

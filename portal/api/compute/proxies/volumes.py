@@ -13,6 +13,7 @@ from portal.api.compute import dialect
 from portal.api.compute.proxies.base import ProxyView
 from portal.api.frame import Attribute, Call, Checked, Operation, Parameter, Schema, Values, Version, parts, query_of
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.lists.listing import Listing, Sort
 from provisioning.compute.services.assisted_snapshots import refuse_assisted_snapshot
 from provisioning.identity import policy
 from provisioning.volumes import selectors, services
@@ -40,6 +41,9 @@ PROXY = replace(dialect.COMPUTE, lists=ProxyListView, details=ProxyDetailView, p
 """Unknown parameters are accepted at every microversion."""
 
 
+_NEWEST_FIRST = Listing[Any](order=(Sort("created_at"), Sort("id")))
+
+
 def _set(name: str, column: str = "") -> Attribute:
     """Return a text that bodies set, and that responses have under another name."""
     return Attribute(name, _TEXT, column=column, post=True, shown=False)
@@ -47,7 +51,7 @@ def _set(name: str, column: str = "") -> Attribute:
 
 def _list_volumes(view: dialect.ListView, query: Mapping[str, str]) -> list[Volume]:
     rows = selectors.visible_volumes(view.context).prefetch_related("attachments")
-    return list(rows.order_by("-created_at", "-id")[dialect.WITH_OFFSET.read_slice(view.request)])
+    return _NEWEST_FIRST.page(rows, dialect.WITH_OFFSET.read_part(view.request))
 
 
 def _volume(view: dialect.ResourceView, identity: str, rule: str) -> Volume:
@@ -133,7 +137,7 @@ VOLUME = dialect.Resource(
 
 def _list_snapshots(view: dialect.ListView, query: Mapping[str, str]) -> list[Snapshot]:
     rows = selectors.visible_snapshots(view.context)
-    return list(rows.order_by("-created_at", "-id")[dialect.WITH_OFFSET.read_slice(view.request)])
+    return _NEWEST_FIRST.page(rows, dialect.WITH_OFFSET.read_part(view.request))
 
 
 def _snapshot(view: dialect.ResourceView, identity: str, rule: str) -> Snapshot:

@@ -44,8 +44,8 @@ class Members(Attribute):
 
 
 def _list(view: dialect.ListView, query: Mapping[str, str]) -> list[ServerGroup]:
-    limit, offset = dialect.WITH_OFFSET.read(view.request).limit, int(query.get("offset", 0))
-    return server_groups_for(view.context, all_projects="all_projects" in query, limit=limit, offset=offset)
+    part = dialect.WITH_OFFSET.read_part(view.request)
+    return server_groups_for(view.context, part, all_projects="all_projects" in query)
 
 
 def _show(view: dialect.ResourceView, identity: str) -> ServerGroup:

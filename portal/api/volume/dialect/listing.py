@@ -170,9 +170,9 @@ def page_of(lists: Lists, rows: QuerySet[Any], request: Request, version: Versio
     page, offset = LIST_PAGES.read(request), whole_number("offset", params.get("offset") or "0", digits=9)
     known = {key: column for key, column in lists.sort.items() if version >= lists.sort_since.get(key, (3, 0))}
     sort = SORTING.read(params, known, lists.usual_way)
-    part = Part(sort=sort, limit=page.limit + offset, marker=page.marker)
+    part = Part(sort=sort, limit=page.limit, marker=page.marker, offset=offset)
     listing: Listing[Any] = Listing(lists.order, unknown_marker=NotFoundError)
-    found = listing.page(chosen, part, among=rows)[offset:]
+    found = listing.page(chosen, part, among=rows)
     counted = version >= COUNTED and params.get("with_count", "").lower() in {"1", "true", "t", "yes"}
     return Listed(found, page, chosen.count() if counted else None)
 
