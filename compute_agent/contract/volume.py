@@ -9,6 +9,9 @@ if the daemon runs on the same host, otherwise over TCP with TLS.
 Sizes are in GiB if the name ends in ``_gb``, else in bytes. UUIDs are text with dashes.
 """
 
+import re
+from typing import ClassVar
+
 from compute_agent.contract.base import Message
 from compute_agent.contract.build import Frozen, ImageRef, VolumeConnection
 from compute_agent.contract.migration import LIVE_MIGRATION
@@ -141,25 +144,43 @@ class GrowVolumeRequest(Message, frozen=True):
     volume: VolumeSpec
 
 
-class SnapshotVolumeRequest(Message, frozen=True):
+class SnapshotCommand(Message, frozen=True):
+    """Base class of commands about one snapshot of a volume."""
+
+    volume: VolumeSpec
+    snapshot_id: str
+
+
+class SnapshotVolumeRequest(SnapshotCommand, frozen=True):
     """Create a snapshot of the volume's current data, whether or not it is in use."""
 
-    volume: VolumeSpec
-    snapshot_id: str
 
-
-class DeleteSnapshotRequest(Message, frozen=True):
+class DeleteSnapshotRequest(SnapshotCommand, frozen=True):
     """Delete a snapshot; volumes created from it stay intact.  Succeeds if it does not exist."""
 
-    volume: VolumeSpec
-    snapshot_id: str
+
+class ManageSnapshotRequest(SnapshotCommand, frozen=True):
+    """Rename the volume's unmanaged snapshot ``name`` to ``snapshot_id``, whether or not the volume is in use.
+
+    Succeeds if it was renamed before.
+    """
+
+    since: ClassVar[int] = 5
+    name: str
 
 
-class RevertVolumeRequest(Message, frozen=True):
+class UnmanageSnapshotRequest(SnapshotCommand, frozen=True):
+    """Rename a snapshot to ``name``, whether or not the volume is in use. Its data is unchanged.
+
+    Succeeds if it was renamed before.
+    """
+
+    since: ClassVar[int] = 5
+    name: str
+
+
+class RevertVolumeRequest(SnapshotCommand, frozen=True):
     """Revert a volume that is not open to its newest snapshot."""
-
-    volume: VolumeSpec
-    snapshot_id: str
 
 
 class FetchVolumeRequest(Message, frozen=True):
@@ -228,6 +249,8 @@ VolumeCommand = (
     | GrowVolumeRequest
     | SnapshotVolumeRequest
     | DeleteSnapshotRequest
+    | ManageSnapshotRequest
+    | UnmanageSnapshotRequest
     | RevertVolumeRequest
     | FetchVolumeRequest
     | ReimageVolumeRequest
@@ -267,6 +290,21 @@ class StoredVolume(Frozen, frozen=True):
     attachments: list[str] = []  # clients that may open the volume through a daemon on this host
     daemon: bool = False  # a daemon on this host has the volume open
     gone: bool = False  # deleted: its data is needed only by clones
+    unmanaged: dict[str, int] = {}  # its unmanaged snapshots (is_unmanaged): name → bytes
+
+
+COPY_SNAPSHOTS = re.compile(
+    r"(?P<what>clone|image|unmanaged|backup)-(?P<id>[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})(-[0-9a-f]{8})?"
+)
+"""Names of the snapshots that hosts create for copies (``compute_agent.volumes.copies.moments``, ``backup_copies``)."""
+_RECORDED = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UNMANAGED = re.compile(r"[^/@\x00-\x20\x7f][^/@\x00-\x1f\x7f]{0,254}")
+
+
+def is_unmanaged(name: str) -> bool:
+    """Return whether a snapshot in a pool can be managed: its name is neither an id nor that of a copy."""
+    known = _RECORDED.fullmatch(name) or COPY_SNAPSHOTS.fullmatch(name)
+    return known is None and _UNMANAGED.fullmatch(name) is not None
 
 
 class PoolContentsCall(Message, frozen=True):

@@ -47,6 +47,12 @@ def check(file: IO[bytes], size: int) -> int:
     return int(disk)
 
 
+def virtual_size(file: IO[bytes]) -> int:
+    """Return the size of the disk in bytes, without a check of the file. Raises DiskFormatError."""
+    require(read_at(file, 0, len(MAGIC)) == MAGIC)
+    return int(HEADER.unpack(read_at(file, 0, HEADER.size))[5])
+
+
 DATA_FILE = 1 << 2
 """The bit of the incompatible features of a file whose data is in another file."""
 

@@ -31,6 +31,7 @@ SECRET_BYTES = 32
 """Random bytes of a pool's secret, which is written in hex."""
 TOO_LARGE = "The image is larger than the volume."
 NO_ROOM = "The pool has no space for a copy of the data that the volume shares with other volumes."
+TWO_SNAPSHOTS = "The volume has another snapshot with this name."
 KEPT_FREE = 0.05
 """The share of a pool that stays free when data of other volumes is copied: a full pool pauses guests."""
 
@@ -277,6 +278,17 @@ class VolumeDriver(abc.ABC):
 
         Layers in use that could be merged may remain until a later ``sweep``.
         """
+
+    @abc.abstractmethod
+    def rename_snapshot(self, volume: VolumeSpec, name: str, new_name: str) -> None:
+        """Rename a snapshot of a volume, open or not, in one step. Does nothing if it was renamed before.
+
+        Raises VolumeInUseError if the volume has both snapshots.
+        """
+
+    @abc.abstractmethod
+    def snapshot_size(self, volume_id: str, snapshot_id: str) -> int:
+        """Return the size of the volume in bytes at the time of the snapshot."""
 
     def forget_snapshot(self, volume: VolumeSpec, snapshot_id: str) -> None:
         """Remove a snapshot of a volume that another host may have open. Its data may remain until that host merges

@@ -18,10 +18,12 @@ from compute_agent.contract.volume import (
     DeleteVolumeRequest,
     FetchVolumeRequest,
     GrowVolumeRequest,
+    ManageSnapshotRequest,
     ReimageVolumeRequest,
     RestoreVolumeRequest,
     RevertVolumeRequest,
     SnapshotVolumeRequest,
+    UnmanageSnapshotRequest,
     UnmanageVolumeRequest,
     UploadVolumeRequest,
     VolumeCommand,
@@ -136,6 +138,14 @@ def _delete_snapshot(volumes: Volumes, body: DeleteSnapshotRequest, stopped: Sto
     volumes.delete_snapshot(body.volume, body.snapshot_id, stopped)
 
 
+def _manage_snapshot(volumes: Volumes, body: ManageSnapshotRequest, _: Stopped) -> None:
+    volumes.driver(body.volume.pool_id).rename_snapshot(body.volume, body.name, body.snapshot_id)
+
+
+def _unmanage_snapshot(volumes: Volumes, body: UnmanageSnapshotRequest, _: Stopped) -> None:
+    volumes.driver(body.volume.pool_id).rename_snapshot(body.volume, body.snapshot_id, body.name)
+
+
 def _revert(volumes: Volumes, body: RevertVolumeRequest, _: Stopped) -> None:
     volumes.revert(body.volume, body.snapshot_id)
 
@@ -212,6 +222,8 @@ def volume_kinds(volumes: Volumes, memory: VolumeMemory, exports: Exports) -> li
         GrowVolumeRequest: VolumeHandler(volumes, _grow),
         SnapshotVolumeRequest: VolumeHandler(volumes, _snapshot),
         DeleteSnapshotRequest: VolumeHandler(volumes, _delete_snapshot),
+        ManageSnapshotRequest: VolumeHandler(volumes, _manage_snapshot),
+        UnmanageSnapshotRequest: VolumeHandler(volumes, _unmanage_snapshot),
         RevertVolumeRequest: VolumeHandler(volumes, _revert),
         FetchVolumeRequest: VolumeHandler(volumes, _fetch, heavy=True),
         ReimageVolumeRequest: ReimageVolume(volumes),

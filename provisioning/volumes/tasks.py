@@ -13,9 +13,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from django.db.models import Model
 
+from compute_agent.contract.base import Message
 from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import AgentEvent
-from compute_agent.contract.volume import VOLUME, DeleteSnapshotRequest, SnapshotVolumeRequest
+from compute_agent.contract.volume import VOLUME, SnapshotCommand
 from provisioning.common.errors import NovellaError
 from provisioning.common.tasks import TASKS, RecordTask
 from provisioning.common.values.ids import NOBODY, read_id
@@ -29,9 +30,9 @@ from provisioning.volumes.state_machine import state
 SILENT = "The host has not answered in time."
 
 R = TypeVar("R", bound=Model)
-B = TypeVar("B", bound=CommandBody)
+B = TypeVar("B", bound=Message)
 """The command that a host carries out."""
-C = TypeVar("C", SnapshotVolumeRequest, DeleteSnapshotRequest)
+C = TypeVar("C", bound=SnapshotCommand)
 
 
 class HostTask(RecordTask[R], Generic[R, B]):
@@ -123,7 +124,9 @@ class SnapshotTask(StatusTask[Snapshot, C], Generic[C]):
         return Snapshot.objects.filter(id=key, volume_id=volume.id).first()
 
     def awaited(self, subject: Snapshot) -> Iterable[HostCommand]:
-        return commands.unfinished(VOLUME, subject.volume_id).filter(kind=str(self.body.__struct_config__.tag))
+        tasks = (task for task in TASKS.tasks if isinstance(task, SnapshotTask))
+        kinds = [str(task.body.__struct_config__.tag) for task in tasks]
+        return commands.unfinished(VOLUME, subject.volume_id).filter(kind__in=kinds)
 
 
 class CopyTask(StatusTask[R, B], Generic[R, B]):

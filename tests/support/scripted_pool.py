@@ -17,10 +17,16 @@ from compute_agent.contract.volume import (
     DeleteVolumeRequest,
     FetchVolumeRequest,
     GrowVolumeRequest,
+    ManageSnapshotRequest,
+    PoolContents,
     PoolState,
+    SnapshotCommand,
     SnapshotVolumeRequest,
+    StoredVolume,
+    UnmanageSnapshotRequest,
     UnmanageVolumeRequest,
     VolumeClient,
+    is_unmanaged,
 )
 
 
@@ -66,10 +72,8 @@ class ScriptedPool:
                 self.clients.pop(key, None)
                 if self.kept and key in self.kept:
                     return {"kept": str(self.kept[key])}
-            case SnapshotVolumeRequest():
-                self.snapshots[body.snapshot_id] = key
-            case DeleteSnapshotRequest():
-                self.snapshots.pop(body.snapshot_id, None)
+            case SnapshotCommand():
+                self._carry_out_of_snapshot(body)
             case ConnectVolumeRequest():
                 self.clients[key] = list(body.clients)
                 if not body.clients:
@@ -80,6 +84,26 @@ class ScriptedPool:
                 self.volumes[key] = body.volume.size_gb
                 return self._connection(key) if self.clients.get(key) else {}
         return {}
+
+    def _carry_out_of_snapshot(self, body: SnapshotCommand) -> None:
+        match body:
+            case SnapshotVolumeRequest():
+                self.snapshots[body.snapshot_id] = body.volume.id
+            case DeleteSnapshotRequest():
+                self.snapshots.pop(body.snapshot_id, None)
+            case ManageSnapshotRequest():
+                self.snapshots[body.snapshot_id] = self.snapshots.pop(body.name)
+            case UnmanageSnapshotRequest():
+                self.snapshots[body.name] = self.snapshots.pop(body.snapshot_id)
+
+    def contents(self) -> PoolContents:
+        """Answer a call for the volumes; each snapshot has the size of its volume."""
+        stored = []
+        for key, size in self.volumes.items():
+            names = [name for name, volume in self.snapshots.items() if volume == key]
+            unmanaged = {name: size << 30 for name in names if is_unmanaged(name)}
+            stored.append(StoredVolume(id=key, snapshots=names, unmanaged=unmanaged))
+        return PoolContents(volumes=stored)
 
     def _connection(self, key: str) -> dict[str, str]:
         name, here = f"{key}.{next(self.exports)}", [client.local for client in self.clients[key]]

@@ -150,13 +150,13 @@ def test_disks_of_guests_and_attachments_are_compared_both_ways(town: Town, monk
     assert look("guest_volumes") == [], "it goes on"
 
 
-@pytest.mark.parametrize("name", ["clone-{}-0123abcd", "image-{}-0123abcd", "backup-{}"])
+@pytest.mark.parametrize("name", ["clone-{}-0123abcd", "unmanaged-{}-0123abcd", "backup-{}"])
 def test_what_copies_have_left_of_a_volume_is_removed_and_strange_snapshots_are_told(
     town: Town, contents: list[StoredVolume], name: str
 ) -> None:
     volume, copy = town.make(), str(uuid.uuid4())
     left, strange = name.format(copy), str(uuid.uuid4())
-    contents[:] = [StoredVolume(id=str(volume.id), snapshots=[left, strange])]
+    contents[:] = [StoredVolume(id=str(volume.id), snapshots=[left, strange, f"snapshot-{copy}"])]
     found = {each.evidence: each for each in look("pool_contents")}
     assert found.keys() == {left, strange}
     assert found[strange].remedy is None

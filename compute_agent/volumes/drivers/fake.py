@@ -22,6 +22,7 @@ from compute_agent.volumes.driver import (
     GIB,
     SECRET_BYTES,
     TOO_LARGE,
+    TWO_SNAPSHOTS,
     Extent,
     Opening,
     OpenVolume,
@@ -29,7 +30,7 @@ from compute_agent.volumes.driver import (
     PoolSettings,
     VolumeDriver,
 )
-from compute_agent.volumes.errors import VolumeNotFoundError
+from compute_agent.volumes.errors import VolumeInUseError, VolumeNotFoundError
 
 FILE = "pool.json"
 TOTAL = 1000 * GIB
@@ -155,6 +156,24 @@ class FakeDriver(VolumeDriver):
             if volume.id in self._volumes:
                 self._volumes[volume.id]["snapshots"].pop(snapshot_id, None)
                 self._save()
+
+    def rename_snapshot(self, volume: VolumeSpec, name: str, new_name: str) -> None:
+        self._strike("rename_snapshot")
+        with self._lock:
+            snapshots = self._get(volume.id)["snapshots"]
+            if name in snapshots and new_name in snapshots:
+                raise VolumeInUseError(TWO_SNAPSHOTS)
+            if name in snapshots:
+                snapshots[new_name] = snapshots.pop(name)
+                self._save()
+            elif new_name not in snapshots:
+                raise VolumeNotFoundError("snapshot")
+
+    def snapshot_size(self, volume_id: str, snapshot_id: str) -> int:
+        snapshots = self._get(volume_id)["snapshots"]
+        if snapshot_id not in snapshots:
+            raise VolumeNotFoundError("snapshot")
+        return int(snapshots[snapshot_id])
 
     def revert(self, volume: VolumeSpec, snapshot_id: str) -> None:
         self._strike("revert")

@@ -30,6 +30,7 @@ from compute_agent.volumes.driver import (
     GIB,
     KEPT_FREE,
     NO_ROOM,
+    TWO_SNAPSHOTS,
     Extent,
     Opening,
     OpenVolume,
@@ -247,6 +248,21 @@ class RbdDriver(VolumeDriver):
         self, volume: VolumeSpec, snapshot_id: str, daemon: OpenVolume | None = None, stopped: Stopped = never
     ) -> None:
         self.images.remove_snapshot(_image(volume.id), snapshot_id)
+
+    def rename_snapshot(self, volume: VolumeSpec, name: str, new_name: str) -> None:
+        try:
+            with _missing("snapshot"):
+                self.images.rename_snapshot(_image(volume.id), name, new_name)
+        except CephError as error:
+            if error.number == errno.EEXIST:
+                raise VolumeInUseError(TWO_SNAPSHOTS) from error
+            raise
+
+    def snapshot_size(self, volume_id: str, snapshot_id: str) -> int:
+        found = self.images.size(_image(volume_id), snapshot_id)
+        if found is None:
+            raise VolumeNotFoundError("snapshot")
+        return found - found % GIB
 
     def depth(self, volume_id: str) -> int:
         """Count the volumes in the image's chain of parents. Images of the cloud do not count."""

@@ -112,10 +112,10 @@ class CephImages:
         result: list[str] = json.loads(self._rbd("ls", self.location.pool, "--format", "json"))
         return result
 
-    def size(self, image: str) -> int | None:
-        """Return the image's size; None if the image does not exist."""
+    def size(self, image: str, snapshot: str = "") -> int | None:
+        """Return the size of the image, or of its snapshot; None if it does not exist."""
         try:
-            return int(json.loads(self._rbd("info", self._spec(image), "--format", "json"))["size"])
+            return int(json.loads(self._rbd("info", self._spec(image, snapshot), "--format", "json"))["size"])
         except CephError as error:
             if error.number == errno.ENOENT:
                 return None
@@ -225,6 +225,14 @@ class CephImages:
         The client that has the image open first flushes its cache.
         """
         self._unless(errno.EEXIST, "snap", "create", "--no-progress", self._spec(image, snapshot))
+
+    def rename_snapshot(self, image: str, snapshot: str, name: str) -> None:
+        """Rename a snapshot, unless the image has only a snapshot with the new name."""
+        try:
+            self._rbd("snap", "rename", self._spec(image, snapshot), self._spec(image, name))
+        except CephError as error:
+            if error.number != errno.ENOENT or name not in self.snapshots(image):
+                raise
 
     def remove_snapshot(self, image: str, snapshot: str) -> None:
         """Remove a snapshot. Its clones stay complete. Succeeds if the snapshot does not exist."""

@@ -1,6 +1,5 @@
 """The contents of pools as their hosts report them, compared with the records of volumes and snapshots."""
 
-import re
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from dataclasses import dataclass
 from django.utils import timezone
 
 from compute_agent.contract.volume import (
+    COPY_SNAPSHOTS,
     VOLUME,
     VOLUME_COPY,
     DeleteSnapshotRequest,
@@ -16,6 +16,7 @@ from compute_agent.contract.volume import (
     PoolContentsCall,
     StoredVolume,
     VolumeSpec,
+    is_unmanaged,
 )
 from provisioning.common.errors import UnavailableError
 from provisioning.common.values.ids import NOBODY, read_id
@@ -36,8 +37,6 @@ from provisioning.volumes.states import AttachStatus, BackupStatus, SnapshotStat
 PATIENCE = 10.0
 """Seconds for a host to list a pool."""
 REMOVAL = "delete_volume_request"
-COPIES = re.compile(r"(?P<what>clone|image|backup)-(?P<id>[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})(-[0-9a-f]{8})?")
-"""Names of the snapshots that hosts take for copies (``compute_agent.volumes.copies.moments``, ``backup_copies``)."""
 KEPT_BACKUPS = (BackupStatus.CREATING, BackupStatus.AVAILABLE, BackupStatus.RESTORING)
 
 
@@ -166,13 +165,15 @@ def _unknown_snapshots(known: _PoolRecords, stored: dict[str, StoredVolume]) -> 
     """Find snapshots in a pool that have no record.
 
     Snapshots that copies (clones, images, backups) have left behind are deleted. Other snapshots are not touched,
-    because their records may be lost.
+    because their records may be lost. Unmanaged snapshots are expected.
     """
     for key, volume in known.resting.items():
         if key not in stored:
             continue
         for name in sorted(set(stored[key].snapshots) - known.snapshots.get(volume.id, {}).keys()):
-            of_copy = COPIES.fullmatch(name)
+            of_copy = COPY_SNAPSHOTS.fullmatch(name)
+            if is_unmanaged(name):
+                continue
             if of_copy is None:
                 sentence = f"Its data has the snapshot {name}, which has no record. It is not touched."
                 yield Finding("warning", as_subject(volume), sentence, evidence=name)
@@ -190,7 +191,7 @@ def _is_needed(what: str, key: uuid.UUID) -> bool:
 
 
 def _forget(volume_id: uuid.UUID, name: str) -> str | None:
-    volume, of_copy = state.lock([volume_id]).get(volume_id), COPIES.fullmatch(name)
+    volume, of_copy = state.lock([volume_id]).get(volume_id), COPY_SNAPSHOTS.fullmatch(name)
     if volume is None or volume.status not in state.RESTING or _in_work(volume):
         return None
     if of_copy is None or _is_needed(of_copy["what"], uuid.UUID(of_copy["id"])):

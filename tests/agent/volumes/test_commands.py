@@ -22,11 +22,13 @@ from compute_agent.contract.volume import (
     DeleteVolumeRequest,
     FetchVolumeRequest,
     GrowVolumeRequest,
+    ManageSnapshotRequest,
     PoolContents,
     PoolContentsCall,
     ReimageVolumeRequest,
     RevertVolumeRequest,
     SnapshotVolumeRequest,
+    UnmanageSnapshotRequest,
     UploadVolumeRequest,
     VolumeClient,
     VolumeSource,
@@ -108,6 +110,12 @@ async def test_a_volume_through_its_commands(tmp_path: Path, daemons: Daemons, d
         first = msgspec.json.decode(detail["connection"], type=VolumeConnection)
         assert await do(ConnectVolumeRequest(volume=spec, clients=[CLIENT])) == detail
         await do(SnapshotVolumeRequest(volume=spec, snapshot_id="s1"))
+        assert await contents() == {spec.id: (["s1"], ["a1"], True)}
+        for _ in range(2):
+            await do(UnmanageSnapshotRequest(volume=spec, snapshot_id="s1", name="left"))
+        assert [each.unmanaged for each in volumes.contents(pool).volumes] == [{"left": 1 << 30}]
+        for _ in range(2):
+            await do(ManageSnapshotRequest(volume=spec, snapshot_id="s1", name="left"))
         assert await contents() == {spec.id: (["s1"], ["a1"], True)}
         larger = msgspec.structs.replace(spec, size_gb=2)
         grown = msgspec.json.decode((await do(GrowVolumeRequest(volume=larger)))["connection"], type=VolumeConnection)

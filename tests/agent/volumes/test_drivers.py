@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from compute_agent.contract.build import ImageRef
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
@@ -421,6 +422,32 @@ def test_changes_since_a_snapshot_are_what_was_written(pool: Pool) -> None:
     ]
     with pytest.raises(VolumeNotFoundError):
         pool.driver.changes(volume, "b2", "b0")
+
+
+@ONE_OF_FILES_AND_CEPH
+def test_a_snapshot_is_renamed_while_its_volume_is_open_and_grows(pool: Pool) -> None:
+    volume = pool.make()
+    pool.driver.create(volume)
+    pool.write(volume, 1)
+    uri(pool, volume)
+    snapshot(pool, volume, "s1")
+    with pool.daemons.opened(volume.id) as daemon:
+        pool.driver.grow(replace(volume, size_gb=2), daemon)
+    volume = replace(volume, size_gb=2)
+    for _ in range(2):
+        pool.driver.rename_snapshot(volume, "s1", "a name: x")
+    assert pool.driver.snapshots(volume.id) == ["a name: x"]
+    assert (pool.driver.snapshot_size(volume.id, "a name: x"), pool.driver.size(volume.id)) == (1 << 30, 2 << 30)
+    assert pool.reads(volume, 1, snapshot="a name: x")
+    snapshot(pool, volume, "s2")
+    with pytest.raises(VolumeInUseError):
+        pool.driver.rename_snapshot(volume, "s2", "a name: x")
+    with pytest.raises(VolumeNotFoundError):
+        pool.driver.rename_snapshot(volume, "s3", "s4")
+    with pytest.raises(VolumeNotFoundError):
+        pool.driver.snapshot_size(volume.id, "s3")
+    delete_snapshot(pool, volume, "a name: x")
+    assert pool.driver.snapshots(volume.id) == ["s2"]
 
 
 @ONE_OF_FILES

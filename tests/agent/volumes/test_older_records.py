@@ -20,6 +20,7 @@ from compute_agent.contract.volume import (
     RestoreVolumeRequest,
     RevertVolumeRequest,
     SnapshotVolumeRequest,
+    UnmanageSnapshotRequest,
     UnmanageVolumeRequest,
     VolumeClient,
     VolumeEncryption,
@@ -54,6 +55,7 @@ async def do(stage: Stage, body: Any) -> AgentEvent:
         lambda spec: RevertVolumeRequest(volume=spec, snapshot_id="s1"),
         lambda spec: RestoreVolumeRequest(volume=spec, backup_ids=[]),
         lambda spec: UnmanageVolumeRequest(volume=spec, name="left"),
+        lambda spec: UnmanageSnapshotRequest(volume=spec, snapshot_id="s1", name="left"),
     ],
 )
 async def test_an_older_command_is_refused_with_what_is_known(tmp_path: Path, daemons: Daemons, body: Any) -> None:

@@ -60,8 +60,15 @@ def test_what_is_made_twice_is_made_once_and_what_is_gone_may_be_removed(images:
     images.grow(name + "b", 4 * MIB)
     assert (images.size(name + "a"), images.size(name + "b")) == (8 * MIB, 16 * MIB)
     assert images.snapshots(name + "a") == ["s"]
+    images.grow(name + "a", 9 * MIB)
     for _ in range(2):
-        images.remove_snapshot(name + "a", "s")
+        images.rename_snapshot(name + "a", "s", "a name: x")
+    assert images.snapshots(name + "a") == ["a name: x"]
+    assert (images.size(name + "a", "a name: x"), images.size(name + "a", "s")) == (8 * MIB, None)
+    with pytest.raises(CephError):
+        images.rename_snapshot(name + "a", "s", "t")
+    for _ in range(2):
+        images.remove_snapshot(name + "a", "a name: x")
         images.remove(name + "a")
     assert images.size(name + "a") is None
     with pytest.raises(CephError):
