@@ -134,18 +134,29 @@ class UserTask(RecordTask[Any], Generic[N, P, A]):
     """The policy rule, which the API and the pages check."""
 
     @classmethod
-    @when_broken_off
-    @transaction.atomic
     def begin(cls, context: RequestContext, key: str | uuid.UUID, request: P) -> A:
         """Lock the record that the request names, check its status, and start the task, in one transaction.
 
-        Raises the errors of ``locked``, ``refused`` for a record in another status than ``allowed``, and the errors of
-        ``start``.
+        Raises the errors of ``complete`` and ``locked``, ``refused`` for a record in another status than ``allowed``,
+        and the errors of ``start``.
         """
         task = cls()
-        record = task.locked(context, key)
-        task.check(record, task.allowed(request))
-        return task.start(context, record, request)
+        return task._begin(context, key, task.complete(context, key, request))
+
+    @when_broken_off
+    @transaction.atomic
+    def _begin(self, context: RequestContext, key: str | uuid.UUID, request: P) -> A:
+        record = self.locked(context, key)
+        self.check_start(record, request)
+        return self.start(context, record, request)
+
+    def check_start(self, record: N, request: P) -> None:
+        """Raise ``refused`` if the request may not start the task in the record's status."""
+        self.check(record, self.allowed(request))
+
+    def complete(self, context: RequestContext, key: str | uuid.UUID, request: P) -> P:
+        """Check the request without the record, and add answers of hosts, before the transaction begins."""
+        return request
 
     def allowed(self, request: P) -> Collection[str]:
         """Return the statuses in which this request may start the task."""
@@ -158,6 +169,35 @@ class UserTask(RecordTask[Any], Generic[N, P, A]):
     @abstractmethod
     def start(self, context: RequestContext, record: N, request: P) -> A:
         """Check the request, claim its resources, set the status and send the command."""
+
+
+class CreationTask(RecordTask[R], Generic[R, P]):
+    """A task that begins with a request for a new record, which waits for it."""
+
+    rule: ClassVar[str]
+    """The policy rule, which the API and the pages check."""
+
+    @classmethod
+    def begin(cls, context: RequestContext, request: P, key: uuid.UUID | None = None) -> R:
+        """Create the record and start the task, in one transaction. ``key``: the id of the record; None: a new one.
+
+        Raises the errors of ``complete`` and ``start``.
+        """
+        task = cls()
+        return task._begin(context, task.complete(context, request), key or uuid.uuid4())
+
+    @when_broken_off
+    @transaction.atomic
+    def _begin(self, context: RequestContext, request: P, key: uuid.UUID) -> R:
+        return self.start(context, request, key)
+
+    def complete(self, context: RequestContext, request: P) -> P:
+        """Check the request, and add answers of hosts, before the transaction begins."""
+        return request
+
+    @abstractmethod
+    def start(self, context: RequestContext, request: P, key: uuid.UUID) -> R:
+        """Check the request, claim its resources, create the record and send the command."""
 
 
 class Registry:

@@ -183,7 +183,7 @@ def test_an_image_that_waits_for_parts_is_not_imported(at_alice: Client, alice: 
     record(at_alice)
     request = services.ImportRequest("glance-direct")
     with pytest.raises(ConflictError):
-        services.import_image(alice.context, Image.objects.get().id, request)
+        services.Import.begin(alice.context, Image.objects.get().id, request)
 
 
 def test_data_that_gets_no_further_part_is_removed(

@@ -17,7 +17,7 @@ from provisioning.images import selectors, services
 from provisioning.images.models import Image, ImageMember, ImageProperty, ImageTag, ImageTask
 from provisioning.images.records.changes import Change
 from provisioning.images.services import tasks
-from provisioning.images.services.imports import ImportRequest, import_image
+from provisioning.images.services.imports import Import, ImportRequest
 from provisioning.jobs.queue.message import verify
 from provisioning.quotas.services.limits import set_limit
 from tests.image import pictures
@@ -115,7 +115,7 @@ def test_imports_at_once_leave_the_others_waiting(cast: People, settings: Settin
         services.create(cast.alice.context, name="x", disk_format="raw", container_format="bare") for _ in range(6)
     ]
     requested = at_once(
-        *[partial(import_image, cast.alice.context, image.id, request) for image in images],
+        *[partial(Import.begin, cast.alice.context, image.id, request) for image in images],
     )
     assert requested == {"done": 6}
     waiting = [message.payload["task_id"] for message in map(verify, OrmQ.objects.values_list("payload", flat=True))]

@@ -179,7 +179,7 @@ IMPORT: Json = {
 class ImageImport(ImageView):
     """``/image/v2/images/{id}/import``."""
 
-    rules = {"POST": "modify_image"}
+    rules = {"POST": services.Import.rule}
     schemas = {"POST": IMPORT}
 
     def post(self, request: Request, image_id: str) -> Response:
@@ -194,7 +194,7 @@ class ImageImport(ImageView):
             stores = [request.headers["X-Image-Meta-Store"]]
         method = body["method"]
         import_request = services.ImportRequest(method["name"], uri=method.get("uri"), stores=stores, body=_known(body))
-        services.import_image(self.context, image_id, import_request)
+        services.Import.begin(self.context, image_id, import_request)
         return Response(status=202)
 
 

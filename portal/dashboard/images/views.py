@@ -68,7 +68,7 @@ class ImageUpload(FormPage, ImagePage):
     def form(self, data: QueryDict | None = None) -> UploadForm:
         return UploadForm(
             data,
-            can_import=WEB_DOWNLOAD in settings.IMPORT_METHODS and self.allows("modify_image"),
+            can_import=WEB_DOWNLOAD in settings.IMPORT_METHODS and self.allows(services.Import.rule),
             can_publish=self.allows("publicize_image"),
             can_communitize=self.allows("communitize_image"),
         )
@@ -80,10 +80,10 @@ class ImageUpload(FormPage, ImagePage):
             policy.enforce(self.context, "upload_image")
             image = services.begin_upload(self.context, typed["size"], **record)
             return JsonResponse({"upload": reverse("dashboard:image_data", args=[image.id])}, status=201)
-        policy.enforce(self.context, "modify_image")
+        policy.enforce(self.context, services.Import.rule)
         with transaction.atomic():
             image = services.create(self.context, **record)
-            services.import_image(self.context, image.id, services.ImportRequest(WEB_DOWNLOAD, uri=typed["uri"]))
+            services.Import.begin(self.context, image.id, services.ImportRequest(WEB_DOWNLOAD, uri=typed["uri"]))
         if not self._is_script():
             return self.go("dashboard:images")
         return JsonResponse({"next": reverse("dashboard:images")}, status=201)

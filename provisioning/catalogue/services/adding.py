@@ -15,6 +15,7 @@ from provisioning.identity import policy
 from provisioning.identity.records import owner_locks
 from provisioning.images import services as images
 from provisioning.images.models import Image
+from provisioning.images.services.sources import CATALOGUE
 
 IN_PROGRESS = frozenset({Image.Status.IMPORTING, Image.Status.QUEUED})
 
@@ -50,7 +51,7 @@ def add(context: RequestContext, entry_id: str, *, for_all: bool) -> CatalogueIm
             min_ram=entry.min_ram,
             properties=entry.image_properties,
         )
-        task = images.import_origin(context, image.id, entry.origin)
+        task = images.Import.begin(context, image.id, images.ImportRequest(CATALOGUE, origin=entry.origin))
         row.image, row.task_id, row.fault, row.replaced_at = image, task.id, "", None
         row.save()
         announce(row.project_id, entry.id)

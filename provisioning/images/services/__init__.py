@@ -1,6 +1,6 @@
 """All services that write images."""
 
-from provisioning.images.services.imports import ImportRequest, import_image, import_new, import_origin
+from provisioning.images.services.imports import Import, ImportRequest, import_new
 from provisioning.images.services.launch_permissions import change_permissions, reset_permissions
 from provisioning.images.services.members import add_member, remove_member, set_member_status
 from provisioning.images.services.records import create, deactivate, delete, patch, reactivate, set_tag, update
@@ -10,6 +10,7 @@ from provisioning.images.services.staging import stage, unstage
 from provisioning.images.services.uploads import upload
 
 __all__ = [
+    "Import",
     "ImportRequest",
     "add_member",
     "adopt_complete",
@@ -19,9 +20,7 @@ __all__ = [
     "create",
     "deactivate",
     "delete",
-    "import_image",
     "import_new",
-    "import_origin",
     "patch",
     "reactivate",
     "remove_member",

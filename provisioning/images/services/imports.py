@@ -11,7 +11,7 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +23,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, GoneError, InvalidInputError, NovellaError, TooLargeError
+from provisioning.common.tasks import UserTask
 from provisioning.identity.models import Project
 from provisioning.identity.records import owner_locks
 from provisioning.images.data import store
@@ -57,6 +58,8 @@ class ImportRequest:
 
     method: str
     uri: str | None = None
+    origin: Origin | None = None
+    """The file of the image catalogue, for the method ``CATALOGUE``, which users cannot request."""
     stores: Sequence[str] | None = None
     body: dict[str, Any] | None = None
     """The request body, for the task's record."""
@@ -64,59 +67,11 @@ class ImportRequest:
     """The input of a task that was created by Glance's older Tasks API, instead of ``body``."""
 
 
-def import_image(context: RequestContext, image_id: str | uuid.UUID, request: ImportRequest) -> ImageTask:
-    """Start an import, and return its task.
-
-    Raises NotFoundError, ForbiddenError, InvalidInputError for a method or URL that is not allowed, ConflictError for a
-    wrong status, missing formats or an unknown store, TooLargeError if the project's storage quota is used up.
-    """
-    if request.method not in settings.IMPORT_METHODS:
-        raise InvalidInputError(f"Unknown import method name '{request.method[:80]}'.", field="method")
-    if request.method == WEB_DOWNLOAD:
-        read_uri(request.uri)
-    unknown = [name for name in request.stores or () if name != settings.IMAGE_STORE_ID]
-    if unknown:
-        raise ConflictError(f"The selected store {unknown[0][:80]} is not available on this node.", field="stores")
-    return _begin(context, image_id, request)
-
-
-def import_origin(context: RequestContext, image_id: uuid.UUID, origin: Origin) -> ImageTask:
-    """Start the import of a file of the image catalogue, whichever methods users may use; return its task.
-
-    Raises ImportUriError for an address that is not allowed, and the errors of ``import_image``.
-    """
-    if "://" in origin.uri:
-        read_uri(origin.uri)
-    if origin.digest_uri:
-        read_uri(origin.digest_uri)
-    return _begin(context, image_id, ImportRequest(CATALOGUE, body={"method": origin.method}))
-
-
-def _begin(context: RequestContext, image_id: str | uuid.UUID, request: ImportRequest) -> ImageTask:
-    with transaction.atomic():
-        image = owned(context, image_id, lock=True)
-        _check_ready(image, request.method)
-        task = tasks.add(context, image, OLD_KIND if request.old else KIND, request.old or _input(image, request))
-        begun = move(
-            image.id,
-            STARTS_FROM[request.method],
-            Image.Status.IMPORTING,
-            import_state=_state(importing=settings.IMAGE_STORE_ID, task=task),
-        )
-        if not begun:
-            raise _not_ready(request.method)
-        announce(image.project_id, image.id, Image.Status.IMPORTING, 0)
-        owner_locks.lock_rows(Project, [task.project_id])
-        if tasks.has_turn(task):
-            Import().queue(task.id)
-    return task
-
-
 def import_new(context: RequestContext, specified: dict[str, Any]) -> ImageTask:
     """Create an image from the file at a URL, for Glance's older Tasks API.
 
     ``specified``: ``import_from`` (the URL), ``import_from_format`` and ``image_properties``, all text. Raises the
-    errors of ``create`` and ``import_image``, and InvalidInputError if the image is to have another format than the
+    errors of ``create`` and ``Import``, and InvalidInputError if the image is to have another format than the
     file.
     """
     properties = dict(specified["image_properties"])
@@ -130,18 +85,65 @@ def import_new(context: RequestContext, specified: dict[str, Any]) -> ImageTask:
             context, **{"container_format": "bare", **values}, disk_format=disk_format, properties=properties
         )
         request = ImportRequest(WEB_DOWNLOAD, uri=specified["import_from"], old=specified)
-        return import_image(context, image.id, request)
+        return Import.begin(context, image.id, request)
 
 
-class Import(JobTask[ImageTask]):
+class Import(UserTask[Image, ImportRequest, ImageTask], JobTask[ImageTask]):
     """Make staged data, or a file on the web or of the catalogue, the data of an image."""
 
+    rule = "modify_image"
+    legal_from = (Image.Status.QUEUED, Image.Status.UPLOADING)
     model = ImageTask
     clock = "updated_at"
     topic, job, payload = "images", "images.import", "task_id"
     leaves_room = True
     timeouts = dict.fromkeys(tasks.OPEN, timeout("importing", 900))
     when_overdue = "the import is queued again, unless it waits for its turn or a process writes its file"
+
+    def complete(self, context: RequestContext, key: str | uuid.UUID, request: ImportRequest) -> ImportRequest:
+        """Check method, addresses and store. Raises InvalidInputError, ImportUriError, ConflictError."""
+        origin = request.origin
+        if origin is None and request.method not in settings.IMPORT_METHODS:
+            raise InvalidInputError(f"Unknown import method name '{request.method[:80]}'.", field="method")
+        if request.method == WEB_DOWNLOAD:
+            read_uri(request.uri)
+        if origin is not None and "://" in origin.uri:
+            read_uri(origin.uri)
+        if origin is not None and origin.digest_uri:
+            read_uri(origin.digest_uri)
+        unknown = [name for name in request.stores or () if name != settings.IMAGE_STORE_ID]
+        if unknown:
+            raise ConflictError(f"The selected store {unknown[0][:80]} is not available on this node.", field="stores")
+        return request
+
+    def locked(self, context: RequestContext, key: str | uuid.UUID) -> Image:
+        return owned(context, key, lock=True)
+
+    def allowed(self, request: ImportRequest) -> Collection[str]:
+        return (STARTS_FROM[request.method],)
+
+    def check_start(self, record: Image, request: ImportRequest) -> None:
+        """Raise ConflictError with Glance's message for a wrong status or missing formats, and TooLargeError if the
+        project's storage quota is used up.
+        """
+        _check_ready(record, request.method, self.allowed(request))
+
+    def start(self, context: RequestContext, image: Image, request: ImportRequest) -> ImageTask:
+        """Create the task, and queue it if it is the project's turn."""
+        task = tasks.add(context, image, OLD_KIND if request.old else KIND, request.old or _input(image, request))
+        begun = move(
+            image.id,
+            STARTS_FROM[request.method],
+            Image.Status.IMPORTING,
+            import_state=_state(importing=settings.IMAGE_STORE_ID, task=task),
+        )
+        if not begun:
+            raise _not_ready(request.method)
+        announce(image.project_id, image.id, Image.Status.IMPORTING, 0)
+        owner_locks.lock_rows(Project, [task.project_id])
+        if tasks.has_turn(task):
+            self.queue(task.id)
+        return task
 
     def run(self, key: uuid.UUID) -> None:
         run(key)
@@ -292,6 +294,8 @@ def _call_next(project_id: uuid.UUID) -> None:
 def _input(image: Image, request: ImportRequest) -> dict[str, Any]:
     """Return the import's parameters as ``ImageTask.input``, which the API shows."""
     method = {"name": request.method, **({"uri": request.uri} if request.uri else {})}
+    if request.origin is not None:
+        method = request.origin.method
     return {
         "image_id": str(image.id),
         "import_req": request.body or {"method": method},
@@ -307,11 +311,11 @@ def _method_of(task: ImageTask) -> dict[str, Any]:
     return result
 
 
-def _check_ready(image: Image, method: str) -> None:
+def _check_ready(image: Image, method: str, allowed: Collection[str]) -> None:
     if image.status == Image.Status.ACTIVE:
         raise ConflictError("Image with status active cannot be target for import")
     staged = method != GLANCE_DIRECT or store.staged_of(image.id).exists()
-    if image.status != STARTS_FROM[method] or not staged:
+    if image.status not in allowed or not staged:
         raise _not_ready(method)
     for name in ("container_format", "disk_format"):
         if not getattr(image, name):

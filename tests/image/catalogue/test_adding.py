@@ -198,7 +198,7 @@ def test_users_cannot_read_files_of_the_folder(alice: Person, folder: Publisher)
     image = images.create(alice.context, name="x", disk_format="qcow2", container_format="bare")
     request = images.ImportRequest("catalogue", uri="tiny.qcow2")
     with pytest.raises(Exception, match="Unknown import method"):
-        images.import_image(alice.context, image.id, request)
+        images.Import.begin(alice.context, image.id, request)
 
 
 def test_the_same_version_is_added_once(alice: Person, bob: Person, folder: Publisher, charlie: Person) -> None:
