@@ -11,7 +11,7 @@ from provisioning.volumes.services.backups.backups import BeBackedUp, CreateBack
 from provisioning.volumes.services.connections.attachments import Attach, Connect
 from provisioning.volumes.services.lifecycle.create import Create
 from provisioning.volumes.services.lifecycle.delete import Delete
-from provisioning.volumes.services.lifecycle.manage import Unmanage
+from provisioning.volumes.services.lifecycle.manage import Manage, Unmanage
 from provisioning.volumes.services.lifecycle.reimage import Reimage
 from provisioning.volumes.services.lifecycle.revert import Revert
 from provisioning.volumes.services.lifecycle.snapshots import CreateSnapshot, DeleteSnapshot
@@ -29,6 +29,7 @@ TASKS: tuple[type[RecordTask[Any]], ...] = (
     Create,
     Delete,
     Extend,
+    Manage,
     Migrate,
     Reimage,
     Restore,

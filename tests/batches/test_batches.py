@@ -26,7 +26,7 @@ from provisioning.jobs import registry
 from provisioning.network import services as network
 from provisioning.volumes.models import Backup, Snapshot, Volume
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume
+from provisioning.volumes.services import Create
 from tests.support.cast import Person
 from tests.support.clouds import Cloud, state_of
 from tests.support.jobs import drain, run_periodic
@@ -260,7 +260,7 @@ def test_kept_servers_are_deleted_for_good_only_when_that_was_confirmed(
 
 def test_volumes_their_copies_addresses_and_keys(alice: Person, cloud: Cloud) -> None:
     cloud.agents["host-1"].serve()
-    volumes = [create_volume(alice.context, VolumeRequest(size_gb=1, name=name)) for name in ("a", "b")]
+    volumes = [Create.begin(alice.context, VolumeRequest(size_gb=1, name=name)) for name in ("a", "b")]
     cloud.run()
     ask(alice, "snapshot", volumes, "volumes", arguments={"ending": "-x"})
     cloud.run()

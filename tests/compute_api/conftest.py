@@ -11,7 +11,7 @@ import pytest
 from provisioning.compute.models import Instance, InstanceTag
 from provisioning.volumes.models import Volume
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume
+from provisioning.volumes.services import Create
 from tests.support.cast import Api, People, Person
 from tests.support.clouds import Cloud
 from tests.support.standing import derived, standing
@@ -56,7 +56,7 @@ def launch(api: Api, cloud: Cloud, **changes: Any) -> str:
 
 
 def new_volume(people: People, cloud: Cloud, size: int = 1, **wanted: Any) -> Volume:
-    made = create_volume(people.alice.context, VolumeRequest(size_gb=size, **wanted))
+    made = Create.begin(people.alice.context, VolumeRequest(size_gb=size, **wanted))
     cloud.run()
     made.refresh_from_db()
     assert made.status == "available"

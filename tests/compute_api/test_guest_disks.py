@@ -27,7 +27,7 @@ from tests.support.tables import taken
 def volume(cloud: Cloud, people: People, server: str) -> str:
     """A volume of the server, whose image has a guest agent."""
     cloud.agents["h1"].serve()
-    volume = services.create_volume(people.alice.context, VolumeRequest(size_gb=1, name="data"))
+    volume = services.Create.begin(people.alice.context, VolumeRequest(size_gb=1, name="data"))
     cloud.run()
     Instance.objects.filter(id=server).update(image_properties={"hw_qemu_guest_agent": "yes"})
     path = f"{V21}/servers/{server}/os-volume_attachments"

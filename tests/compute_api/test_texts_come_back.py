@@ -13,7 +13,7 @@ import pytest
 from provisioning.network import services as network
 from provisioning.volumes.models import VolumeType
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume
+from provisioning.volumes.services import Create
 from tests.compute_api.conftest import NEWEST
 from tests.support.cast import Api, People, Person
 from tests.support.clouds import Cloud
@@ -180,7 +180,7 @@ def volume(person: Person, cloud: Cloud) -> str:
     agent = cloud.agents["h1"]
     if not agent.pools:
         agent.serve()
-    made = create_volume(person.context, VolumeRequest(size_gb=1))
+    made = Create.begin(person.context, VolumeRequest(size_gb=1))
     cloud.run()
     return str(made.id)
 

@@ -359,7 +359,7 @@ def image_disk(cloud: Cloud) -> dict[str, Any]:
 
 def test_what_cannot_be_booted_from(api: Api, cloud: Cloud, people: People) -> None:
     empty = new_volume(people, cloud)
-    foreign = volumes.create_volume(people.charlie.context, volumes.VolumeRequest(size_gb=1))
+    foreign = volumes.Create.begin(people.charlie.context, volumes.VolumeRequest(size_gb=1))
 
     def refused(device: dict[str, Any]) -> str:
         body = server_body(cloud, imageRef=None, block_device_mapping_v2=[device])

@@ -29,7 +29,7 @@ from provisioning.images.models import Image
 from provisioning.network.models import Port
 from provisioning.volumes.models import Volume
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import Extend, create_volume
+from provisioning.volumes.services import Create, Extend
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.jobs import drain
@@ -192,7 +192,7 @@ def test_a_volume_whose_extension_the_dead_host_did_not_report_has_its_new_size(
     source = cloud.fresh(server).host_name
     target = ({"one", "two"} - {source}).pop()
     cloud.agents[target].serve()
-    volume = create_volume(alice, VolumeRequest(size_gb=1))
+    volume = Create.begin(alice, VolumeRequest(size_gb=1))
     cloud.run()
     attach_volume(alice, server.id, VolumeToAttach(str(volume.id)))
     cloud.run()

@@ -24,7 +24,7 @@ from provisioning.hosts.models import Host, HostCommand
 from provisioning.network.models import Port
 from provisioning.volumes.models import Attachment
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume
+from provisioning.volumes.services import Create
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.jobs import drain
@@ -226,7 +226,7 @@ def with_volume(cloud: Cloud, server: Instance, alice: RequestContext) -> Instan
     """The server has a volume, which a fourth host serves."""
     cloud.add_host("storage").serve()
     Host.objects.filter(name="storage").update(enabled=False)
-    volume = create_volume(alice, VolumeRequest(size_gb=1))
+    volume = Create.begin(alice, VolumeRequest(size_gb=1))
     cloud.run()
     attach_volume(alice, server.id, VolumeToAttach(str(volume.id)))
     cloud.run()

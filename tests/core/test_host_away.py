@@ -27,7 +27,7 @@ from provisioning.network.models import Port
 from provisioning.quotas.models import QuotaUsage
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume
+from provisioning.volumes.services import Create
 from tests.support import invariants
 from tests.support.actions import begin, way_to
 from tests.support.clouds import ADMIN, Cloud, context, state_of
@@ -86,7 +86,7 @@ def test_volumes_are_left_as_they_are(cloud: Cloud, alice: RequestContext) -> No
     host.serve()
     Image.objects.update(properties={"hw_qemu_guest_agent": "yes"})
     server = cloud.running(alice)
-    first, second = (create_volume(alice, VolumeRequest(size_gb=1)).id for _ in range(2))
+    first, second = (Create.begin(alice, VolumeRequest(size_gb=1)).id for _ in range(2))
     cloud.run()
     attach_volume(alice, server.id, VolumeToAttach(str(first)))
     cloud.run()

@@ -13,7 +13,7 @@ from provisioning.compute.launch.request import NetworkRequest
 from provisioning.network import services as network
 from provisioning.volumes.models import Backup
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import CreateSnapshot, SnapshotRequest, create_volume
+from provisioning.volumes.services import Create, CreateSnapshot, SnapshotRequest
 from tests.support.cast import People, Person, sign_in_browser
 from tests.support.clouds import Cloud
 from tests.support.standing import standing
@@ -77,7 +77,7 @@ def town(people: People, cloud: Cloud) -> None:
     network.create_port(own, net, name="port")
     network.create_security_group(own, "front")
     cloud.agents["host-1"].serve()
-    volume = create_volume(context, VolumeRequest(size_gb=1, name="data"))
+    volume = Create.begin(context, VolumeRequest(size_gb=1, name="data"))
     cloud.run()
     CreateSnapshot.begin(context, volume.id, SnapshotRequest(name="before"))
     cloud.run()

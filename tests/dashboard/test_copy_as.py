@@ -60,7 +60,7 @@ from provisioning.network.models import (
 from provisioning.network.services.floating_ips.port_forwardings import ForwardingRequest
 from provisioning.volumes.models import Backup, Snapshot, Transfer, Volume
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import CreateSnapshot, SnapshotRequest, create_volume
+from provisioning.volumes.services import Create, CreateSnapshot, SnapshotRequest
 from tests.dashboard.conftest import SignedIn
 from tests.dashboard.test_copied_terraform import problems
 from tests.dashboard.test_every_form import patterns
@@ -329,7 +329,7 @@ def things(people: People, cloud: Cloud) -> dict[str, str]:
     router = network.create_connected_router(own, [subnet], gateway=network.Gateway(outside))
     floating = network.create_floating_ip(own, outside)
     cloud.agents["host-1"].serve()
-    volume, source = (create_volume(context, VolumeRequest(size_gb=2, name=name)) for name in ("disk", "source"))
+    volume, source = (Create.begin(context, VolumeRequest(size_gb=2, name=name)) for name in ("disk", "source"))
     cloud.run()
     server = cloud.running(context, networks=(NetworkRequest(network_id=str(net.id)),))
     network.ensure_default_security_group(own)

@@ -21,7 +21,7 @@ from provisioning.network import services as network
 from provisioning.network.services.floating_ips.port_forwardings import ForwardingRequest
 from provisioning.volumes.models import Backup
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import CreateSnapshot, SnapshotRequest, create_volume
+from provisioning.volumes.services import Create, CreateSnapshot, SnapshotRequest
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People
 from tests.support.clouds import Cloud
@@ -166,7 +166,7 @@ def addresses(people: People, cloud: Cloud) -> dict[str, tuple[object, ...]]:
     request = ForwardingRequest("tcp", (80, 80), port, port.fixed_ips.get().address, (80, 80))
     forwarding = network.create_port_forwarding(floating, request)
     cloud.agents["host-1"].serve()
-    volume = create_volume(people.operator.context, VolumeRequest(size_gb=1, name="data"))
+    volume = Create.begin(people.operator.context, VolumeRequest(size_gb=1, name="data"))
     cloud.run()
     snapshot = CreateSnapshot.begin(people.operator.context, volume.id, SnapshotRequest())
     cloud.run()

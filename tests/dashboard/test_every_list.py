@@ -43,7 +43,7 @@ from provisioning.network import services as network
 from provisioning.network.models import Network
 from provisioning.volumes.models import Backup, StoragePool
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import CreateSnapshot, SnapshotRequest, create_volume, messages
+from provisioning.volumes.services import Create, CreateSnapshot, SnapshotRequest, messages
 from tests.dashboard.conftest import SignedIn
 from tests.dashboard.test_live import every_page
 from tests.dashboard.test_names import mixed
@@ -100,7 +100,7 @@ def add_one(person: Person, cloud: Cloud, outside: Network, name: str, number: i
     network.allow_ingress(network.create_security_group(own, name, description=name), "tcp", 22)
     server = cloud.launch(person.context, name=name, networks=(NetworkRequest(network_id=str(net.id)),))
     open_migration(person.context, server, MIGRATION, server.flavor, status="confirmed")
-    volume = create_volume(person.context, VolumeRequest(size_gb=1, name=name))
+    volume = Create.begin(person.context, VolumeRequest(size_gb=1, name=name))
     cloud.run()
     CreateSnapshot.begin(person.context, volume.id, SnapshotRequest(name=name))
     messages.of_volume(volume, messages.EXTEND, name)

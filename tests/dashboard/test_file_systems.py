@@ -51,7 +51,7 @@ def server(cloud: Cloud, alice: Person) -> Instance:
     cloud.agents["host-1"].serve()
     server = cloud.running(alice.context, name="web")
     Instance.objects.filter(id=server.id).update(image_properties=AGENT)
-    services.create_volume(alice.context, VolumeRequest(size_gb=1, name="data"))
+    services.Create.begin(alice.context, VolumeRequest(size_gb=1, name="data"))
     cloud.run()
     return server
 

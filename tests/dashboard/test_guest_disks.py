@@ -33,7 +33,7 @@ def server(cloud: Cloud, alice: Person, at_alice: Client) -> Instance:
     cloud.agents["host-1"].serve()
     server = cloud.running(alice.context, name="web")
     Instance.objects.filter(id=server.id).update(image_properties={"hw_qemu_guest_agent": "yes"})
-    services.create_volume(alice.context, VolumeRequest(size_gb=1, name="data"))
+    services.Create.begin(alice.context, VolumeRequest(size_gb=1, name="data"))
     cloud.run()
     at_alice.post(f"/volumes/{Volume.objects.get().id}/attach/", {"server": str(server.id)})
     cloud.run()

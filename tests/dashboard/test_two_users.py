@@ -23,7 +23,7 @@ from provisioning.launches.services import snippets, templates
 from provisioning.network import services as network
 from provisioning.volumes.models import Backup
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import CreateSnapshot, SnapshotRequest, create_volume
+from provisioning.volumes.services import Create, CreateSnapshot, SnapshotRequest
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People, Person, make_user
 from tests.support.clouds import Cloud, state_of
@@ -78,7 +78,7 @@ def resources(people: People, cloud: Cloud) -> dict[str, Any]:
     outside = network.create_network(own, "outside", external=True)
     network.create_subnet(outside, "203.0.113.0/24", enable_dhcp=False)
     cloud.agents["host-1"].serve()
-    source, volume = (create_volume(context, VolumeRequest(size_gb=1, name=name)) for name in ("source", "data"))
+    source, volume = (Create.begin(context, VolumeRequest(size_gb=1, name=name)) for name in ("source", "data"))
     cloud.run()
     snapshot = CreateSnapshot.begin(context, source.id, SnapshotRequest(name="before"))
     cloud.run()

@@ -46,7 +46,7 @@ def server(cloud: Cloud, agent: ScriptedAgent, alice: Person) -> Instance:
 
 
 def made(agent: ScriptedAgent, person: Person, size: int = 2, **asked: Any) -> Volume:
-    volume = services.create_volume(person.context, VolumeRequest(size_gb=size, **asked))
+    volume = services.Create.begin(person.context, VolumeRequest(size_gb=size, **asked))
     agent.work()
     return Volume.objects.get(id=volume.id)
 

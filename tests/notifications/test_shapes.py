@@ -40,7 +40,7 @@ from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.notifications.models import Delivery
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume
+from provisioning.volumes.services import Create
 from tests.notifications.conftest import data, notices, types
 from tests.support.clouds import ADMIN, Cloud, base64_of, context
 from tests.support.jobs import drain
@@ -431,7 +431,7 @@ def test_volumes_of_a_server(cloud: Cloud, alice: RequestContext) -> None:
         "boot_index": 0,
         "tag": "os",
     }
-    one, two, three = (str(create_volume(alice, VolumeRequest(size_gb=1)).id) for _ in range(3))
+    one, two, three = (str(Create.begin(alice, VolumeRequest(size_gb=1)).id) for _ in range(3))
     cloud.run()
     Event.objects.filter(topic="notifications").delete()
     attach_volume(context("alice"), server.id, VolumeToAttach(one))

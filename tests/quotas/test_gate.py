@@ -97,7 +97,6 @@ def test_every_limit_limits_something_or_waits_for_it() -> None:
 
 MAKERS = {
     "provisioning/volumes/services/lifecycle/create.py": {"Volume"},
-    "provisioning/volumes/services/lifecycle/manage.py": {"Volume"},
     "provisioning/volumes/services/lifecycle/snapshots.py": {"Snapshot"},
     "provisioning/volumes/pools/deleted_data.py": {"DeletedData"},
     "provisioning/volumes/services/backups/backups.py": {"Backup"},
@@ -428,7 +427,7 @@ def with_volume(world: World) -> Volume:
     if volume is None:
         pool = StoragePool.objects.create(name="p", driver="fake", total_gb=9, free_gb=9)
         PoolHost.objects.create(pool=pool, host=world.cloud.add_host("kelvin").host, last_seen_at=timezone.now())
-        volume = volumes.create_volume(world.people.alice.context, volumes.VolumeRequest(size_gb=1))
+        volume = volumes.Create.begin(world.people.alice.context, volumes.VolumeRequest(size_gb=1))
         Volume.objects.filter(id=volume.id).update(status="available")
     return volume
 
@@ -444,7 +443,7 @@ def backup_by_service(world: World) -> bool:
 
 
 def volume_by_service(world: World) -> bool:
-    return done(lambda: volumes.create_volume(world.people.alice.context, volumes.VolumeRequest(size_gb=1)))
+    return done(lambda: volumes.Create.begin(world.people.alice.context, volumes.VolumeRequest(size_gb=1)))
 
 
 WAYS: dict[str, list[Callable[[World], bool]]] = {

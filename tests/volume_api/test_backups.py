@@ -10,7 +10,7 @@ import pytest
 
 from provisioning.volumes.models import Backup
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume
+from provisioning.volumes.services import Create
 from tests.support.backup_host import BackupHost, ClientLink, MemoryCopies
 from tests.support.cast import Api, People
 from tests.support.jobs import drain
@@ -32,7 +32,7 @@ def agent(people: People, settings: Any, tmp_path: Path) -> ScriptedAgent:
 
 @pytest.fixture
 def volume(people: People, agent: ScriptedAgent) -> str:
-    made = create_volume(people.alice.context, VolumeRequest(size_gb=1, name="data"))
+    made = Create.begin(people.alice.context, VolumeRequest(size_gb=1, name="data"))
     agent.work()
     return str(made.id)
 

@@ -15,7 +15,7 @@ from provisioning.compute.models import Flavor
 from provisioning.identity import policy
 from provisioning.images.models import Image
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import Extend, create_volume
+from provisioning.volumes.services import Create, Extend
 from tests.volume_api.conftest import V3, World, at
 
 pytestmark = pytest.mark.django_db
@@ -64,7 +64,7 @@ def test_a_server_s_new_disk_is_shared_only_for_who_may(world: World) -> None:
     _refused(world.alice.post("/compute/v2.1/servers", requested, **newest), "volume:multiattach")
     alice = world.people.alice
     cloud_itself = RequestContext(user_id=alice.user_id, user_name="novella", project_id=alice.project_id)
-    assert create_volume(cloud_itself, VolumeRequest(size_gb=1, volume_type="many")).multiattach
+    assert Create.begin(cloud_itself, VolumeRequest(size_gb=1, volume_type="many")).multiattach
 
 
 @pytest.mark.usefixtures("operators_only")

@@ -15,7 +15,7 @@ from provisioning.volumes import selectors
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records import uses
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume
+from provisioning.volumes.services import Create
 from provisioning.volumes.services.connections import attachments
 from tests.support.clouds import ADMIN, Cloud, context
 from tests.support.scripted_agent import ScriptedAgent
@@ -90,7 +90,7 @@ class Town:
 
     def make(self, size: int = 1, **values: object) -> Volume:
         """Make a volume of alice's and let the host carry it out."""
-        volume = create_volume(self.alice, VolumeRequest(size_gb=size, **values))  # type: ignore[arg-type]
+        volume = Create.begin(self.alice, VolumeRequest(size_gb=size, **values))  # type: ignore[arg-type]
         self.agent.work()
         return self.fresh(volume)
 

@@ -20,7 +20,7 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Attachment, StoragePool, Volume
 from provisioning.volumes.pools import placement
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import Delete, Extend, VolumeDeletion, create_volume
+from provisioning.volumes.services import Create, Delete, Extend, VolumeDeletion
 from provisioning.volumes.services.connections import attachments
 from tests.core.test_parallel import in_threads
 from tests.volumes.conftest import Town, build
@@ -79,7 +79,7 @@ def test_exactly_the_quota_of_volumes(town: Town) -> None:
     def work(_: int) -> None:
         for _ in range(3):
             try:
-                create_volume(town.alice, VolumeRequest(size_gb=1))
+                Create.begin(town.alice, VolumeRequest(size_gb=1))
             except OverQuotaError:
                 continue
 

@@ -25,12 +25,12 @@ from provisioning.volumes.models import Backup, Message, Volume
 from provisioning.volumes.records.requests import BackupRequest, VolumeRequest
 from provisioning.volumes.selectors.copies import newest_of
 from provisioning.volumes.services import (
+    Create,
     CreateSnapshot,
     Delete,
     Deletion,
     SnapshotRequest,
     VolumeDeletion,
-    create_volume,
 )
 from provisioning.volumes.services.backups import backups
 from provisioning.volumes.services.backups.backup_records import (
@@ -138,7 +138,7 @@ def test_a_backup_is_written_over_a_volume_that_fits_and_is_free(town: Town, dis
     town.agent.work()
     assert (town.fresh(other).status, town.fresh(other).name) == ("available", other.name)
     assert disks.disks[str(other.id)] == disks.disks[str(volume.id)]
-    made = create_volume(town.alice, VolumeRequest(size_gb=4, backup_id=str(backup.id)))
+    made = Create.begin(town.alice, VolumeRequest(size_gb=4, backup_id=str(backup.id)))
     town.agent.work()
     assert (town.fresh(made).status, town.fresh(made).size_gb) == ("available", 4)
     assert disks.disks[str(made.id)] == disks.disks[str(volume.id)]

@@ -19,6 +19,7 @@ from provisioning.quotas.recounts import drift
 from provisioning.volumes.models import Backup, Snapshot, StoragePool, Volume, VolumeType
 from provisioning.volumes.records.requests import BackupRequest, VolumeRequest
 from provisioning.volumes.services import (
+    Create,
     CreateSnapshot,
     Delete,
     DeleteSnapshot,
@@ -34,7 +35,6 @@ from provisioning.volumes.services import (
     UploadRequest,
     UploadToImage,
     VolumeDeletion,
-    create_volume,
 )
 from provisioning.volumes.services.backups.backup_restores import Restore, RestoreRequest
 from provisioning.volumes.services.backups.backups import CreateBackup
@@ -71,8 +71,8 @@ def other_pool() -> Any:
 
 
 BEGIN: dict[str, Callable[[Town, Volume], object]] = {
-    "create_volume_request": lambda town, _: create_volume(town.alice, VolumeRequest(size_gb=1)),
-    "create_volume_request of an image": lambda town, _: create_volume(
+    "create_volume_request": lambda town, _: Create.begin(town.alice, VolumeRequest(size_gb=1)),
+    "create_volume_request of an image": lambda town, _: Create.begin(
         town.alice, VolumeRequest(size_gb=1, image_id=str(town.cloud.image.id))
     ),
     "grow_volume_request": lambda town, volume: Extend.begin(town.alice, volume.id, 2),

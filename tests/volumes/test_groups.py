@@ -13,7 +13,7 @@ from provisioning.events.models import Event
 from provisioning.hosts.models import DEFAULT_ZONE
 from provisioning.volumes.models import Group, GroupSnapshot, GroupType, Snapshot, Volume, VolumeType
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume
+from provisioning.volumes.services import Create
 from provisioning.volumes.services.catalogue import group_types
 from provisioning.volumes.services.groups import (
     create_group,
@@ -31,7 +31,7 @@ def group(town: Town) -> Group:
     GroupType.objects.create(name="together")
     VolumeType.objects.create(name="plain")
     made = create_group(town.alice, "together", ["plain"], name="g")
-    create_volume(town.alice, VolumeRequest(size_gb=1, volume_type="plain", group_id=str(made.id)))
+    Create.begin(town.alice, VolumeRequest(size_gb=1, volume_type="plain", group_id=str(made.id)))
     town.agent.work()
     return made
 
@@ -84,7 +84,7 @@ def test_a_reset_of_a_group_is_announced(town: Town, group: Group, operator: Req
 
 
 def test_a_group_snapshot_ends_with_its_last_snapshot(town: Town, group: Group, operator: RequestContext) -> None:
-    create_volume(town.alice, VolumeRequest(size_gb=1, volume_type="plain", group_id=str(group.id)))
+    Create.begin(town.alice, VolumeRequest(size_gb=1, volume_type="plain", group_id=str(group.id)))
     town.agent.work()
     create_group_snapshot(town.alice, str(group.id))
     first, last = Snapshot.objects.order_by("id")

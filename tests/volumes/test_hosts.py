@@ -26,7 +26,7 @@ from provisioning.volumes.models import (
 )
 from provisioning.volumes.records.keys import encryption_of
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import Delete, Extend, VolumeDeletion, create_volume, force_detach, reset_status
+from provisioning.volumes.services import Create, Delete, Extend, VolumeDeletion, force_detach, reset_status
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.upkeep.upkeep import follow_dead_hosts, reap
 from tests.support.passing_time import pass_time
@@ -45,7 +45,7 @@ def long_after(volume: Volume) -> None:
 
 @pytest.mark.slow
 def test_a_silent_host_is_given_up_and_may_still_report(town: Town) -> None:
-    volume = create_volume(town.alice, VolumeRequest(size_gb=1))
+    volume = Create.begin(town.alice, VolumeRequest(size_gb=1))
     (command,) = town.agent.take(begin=False)
     reap()
     assert town.fresh(volume).status == "creating", "its time is not over"
@@ -80,7 +80,7 @@ def test_a_daemon_that_nobody_hears_of_is_refused(town: Town) -> None:
 
 
 def test_bytes_that_move_are_shown_and_bits_are_for_who_needs_them(town: Town) -> None:
-    volume = create_volume(town.alice, VolumeRequest(size_gb=3, image_id=str(town.cloud.image.id)))
+    volume = Create.begin(town.alice, VolumeRequest(size_gb=3, image_id=str(town.cloud.image.id)))
     (command,) = town.agent.take()
     town.agent.report(command, "progress", detail={"done": "4096", "total": "8192"})
     after = town.fresh(volume)
@@ -95,7 +95,7 @@ def test_bytes_that_move_are_shown_and_bits_are_for_who_needs_them(town: Town) -
 
 
 def test_what_is_said_after_a_reset_changes_nothing(town: Town, operator: RequestContext) -> None:
-    volume = create_volume(town.alice, VolumeRequest(size_gb=1))
+    volume = Create.begin(town.alice, VolumeRequest(size_gb=1))
     reset_status(operator, volume.id, status="error")
     town.agent.work()
     assert town.fresh(volume).status == "error"
@@ -125,7 +125,7 @@ def test_a_pool_belongs_to_who_has_it(town: Town) -> None:
 def test_the_next_pool_is_tried_when_a_host_fails(town: Town) -> None:
     nadel = town.cloud.add_host("nadel")
     other = nadel.serve(ScriptedPool(name="second", free_gb=50))
-    volume = create_volume(town.alice, VolumeRequest(size_gb=1))
+    volume = Create.begin(town.alice, VolumeRequest(size_gb=1))
     (command,) = town.agent.take()
     town.agent.report(command, "failed", error_code="host_failed", message="Full.", retryable=True)
     nadel.work()

@@ -15,13 +15,13 @@ from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Attachment, Message, StoragePool, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
+    Create,
     CreateSnapshot,
     Delete,
     Extend,
     Revert,
     SnapshotRequest,
     VolumeDeletion,
-    create_volume,
     reset_status,
 )
 from provisioning.volumes.services.connections import attachments
@@ -133,7 +133,7 @@ def test_what_no_pool_can_take_is_an_error_with_a_reason(town: Town) -> None:
 @pytest.mark.parametrize("size", [0, -1, None, True, 10**9])
 def test_sizes_that_cannot_be(town: Town, size: int) -> None:
     with pytest.raises(InvalidInputError) as refused:
-        create_volume(town.alice, VolumeRequest(size_gb=size))
+        Create.begin(town.alice, VolumeRequest(size_gb=size))
     assert refused.value.field == "size"
     assert not Volume.objects.exists()
 
@@ -142,7 +142,7 @@ def test_limits_of_volumes_sizes_and_types(town: Town) -> None:
     assert town.alice.project_id is not None
     set_limit(town.alice.project_id, "per_volume_gigabytes", 3)
     with pytest.raises(OverQuotaError, match="per_volume_gigabytes"):
-        create_volume(town.alice, VolumeRequest(size_gb=4))
+        Create.begin(town.alice, VolumeRequest(size_gb=4))
     volume = town.make(3)
     set_limit(town.alice.project_id, "per_volume_gigabytes", -1)
     set_limit(town.alice.project_id, "gigabytes", 5)
@@ -158,12 +158,12 @@ def test_another_projects_volume_is_nobodys(town: Town) -> None:
         lambda: Delete.begin(charlie, volume.id, VolumeDeletion()),
         lambda: Extend.begin(charlie, volume.id, 2),
         lambda: attachments.reserve(charlie, volume.id, uuid.uuid4()),
-        lambda: create_volume(charlie, VolumeRequest(source_volume_id=str(volume.id))),
+        lambda: Create.begin(charlie, VolumeRequest(source_volume_id=str(volume.id))),
     ):
         with pytest.raises(VolumeNotFoundError):
             act()
     with pytest.raises(NotFoundError):
-        create_volume(charlie, VolumeRequest(size_gb=1, volume_type="none such"))
+        Create.begin(charlie, VolumeRequest(size_gb=1, volume_type="none such"))
 
 
 @pytest.mark.slow

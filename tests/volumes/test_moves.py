@@ -19,12 +19,12 @@ from provisioning.volumes.models import Attachment, Message, QosSpec, StoragePoo
 from provisioning.volumes.records.keys import encryption_of
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
+    Create,
     CreateSnapshot,
     Migrate,
     Retype,
     RetypeRequest,
     SnapshotRequest,
-    create_volume,
     reset_status,
     swapped,
 )
@@ -177,7 +177,7 @@ def test_a_type_that_another_pool_offers_moves_the_volume_on_demand(town: Town, 
 def test_a_key_of_its_own_is_kept_sealed(town: Town) -> None:
     secret = VolumeType.objects.create(name="secret")
     TypeEncryption.objects.create(volume_type=secret, provider="luks")
-    volume = create_volume(town.alice, VolumeRequest(size_gb=1, volume_type="secret"))
+    volume = Create.begin(town.alice, VolumeRequest(size_gb=1, volume_type="secret"))
     found = encryption_of(volume)
     assert found is not None
     assert len(base64.b64decode(found.key).decode()) >= 32, "QEMU opens LUKS with nothing but text in UTF-8"

@@ -28,6 +28,7 @@ from provisioning.volumes.inbound.restored import HEARD_WITHIN
 from provisioning.volumes.models import Attachment, Message, Snapshot, StoragePool, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
+    Create,
     CreateSnapshot,
     Delete,
     Extend,
@@ -35,7 +36,6 @@ from provisioning.volumes.services import (
     Revert,
     SnapshotRequest,
     VolumeDeletion,
-    create_volume,
 )
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.upkeep.upkeep import ask_places, reap
@@ -433,7 +433,7 @@ def test_what_a_copy_says_is_under_way_ends_soon_unless_its_host_still_works(
     town: Town, monkeypatch: pytest.MonkeyPatch, *, taken: bool
 ) -> None:
     """A host does not report a second time what has ended since the copy."""
-    quiet, works = (create_volume(town.alice, VolumeRequest(size_gb=1)) for _ in range(2))
+    quiet, works = (Create.begin(town.alice, VolumeRequest(size_gb=1)) for _ in range(2))
     if taken:
         town.agent.take()
     Lease.objects.create(
@@ -454,7 +454,7 @@ def test_what_a_copy_says_is_under_way_ends_soon_unless_its_host_still_works(
 
 
 def test_the_time_of_what_a_copy_says_is_under_way_is_short(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    volume = create_volume(town.alice, VolumeRequest(size_gb=1))
+    volume = Create.begin(town.alice, VolumeRequest(size_gb=1))
     Volume.objects.filter(id=volume.id).update(deadline=timezone.now() + timedelta(hours=9))
     after_restore(monkeypatch)
     until = timezone.now() + HEARD_WITHIN

@@ -24,13 +24,13 @@ from provisioning.volumes.models import Attachment, PoolHost, StoragePool, Volum
 from provisioning.volumes.records import holds
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
+    Create,
     CreateSnapshot,
     Delete,
     Extend,
     Migrate,
     SnapshotRequest,
     VolumeDeletion,
-    create_volume,
 )
 from provisioning.volumes.services.catalogue.pools import remove_host
 from provisioning.volumes.services.connections import attachments
@@ -212,7 +212,7 @@ def test_nobody_opens_or_deletes_a_volume_before_every_host_of_its_pool_was_hear
 def test_volumes_made_since_a_restore_wait_for_nobody(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     nadel = second(town)
     after_restore(monkeypatch)
-    volume = create_volume(town.alice, VolumeRequest(size_gb=1))
+    volume = Create.begin(town.alice, VolumeRequest(size_gb=1))
     town.agent.work()
     nadel.work()
     assert attach_at(town, nadel, volume).status == "attached"

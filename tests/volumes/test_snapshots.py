@@ -15,6 +15,7 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Message, Snapshot, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import (
+    Create,
     CreateSnapshot,
     Delete,
     DeleteSnapshot,
@@ -27,7 +28,6 @@ from provisioning.volumes.services import (
     UploadRequest,
     UploadToImage,
     VolumeDeletion,
-    create_volume,
 )
 from provisioning.volumes.services.connections.attachments import release, reserve
 from provisioning.volumes.tasks import SILENT
@@ -52,8 +52,8 @@ def test_a_snapshot_is_taken_cloned_and_deleted(town: Town) -> None:
         "available", 100, {str(snapshot.id): str(volume.id)},
     )  # fmt: skip
     with pytest.raises(InvalidInputError, match="at least 2 GiB"):
-        create_volume(town.alice, VolumeRequest(size_gb=1, snapshot_id=str(snapshot.id)))
-    clone = create_volume(town.alice, VolumeRequest(snapshot_id=str(snapshot.id)))
+        Create.begin(town.alice, VolumeRequest(size_gb=1, snapshot_id=str(snapshot.id)))
+    clone = Create.begin(town.alice, VolumeRequest(snapshot_id=str(snapshot.id)))
     town.agent.work()
     assert (town.fresh(clone).status, clone.size_gb, clone.source_snapshot_id) == ("available", 2, snapshot.id)
     DeleteSnapshot.begin(town.alice, snapshot.id, Deletion())
@@ -164,11 +164,11 @@ def test_a_snapshot_that_fails_says_why(town: Town) -> None:
 def test_a_volume_is_made_of_an_image_and_becomes_one(town: Town, tmp_path: object) -> None:
     source = town.cloud.image
     with pytest.raises(InvalidInputError):
-        create_volume(town.alice, VolumeRequest(image_id=str(source.id)))
+        Create.begin(town.alice, VolumeRequest(image_id=str(source.id)))
     Image.objects.filter(id=source.id).update(min_disk=3)
     with pytest.raises(InvalidInputError, match="at least 3 GiB"):
-        create_volume(town.alice, VolumeRequest(size_gb=2, image_id=str(source.id)))
-    volume = create_volume(town.alice, VolumeRequest(size_gb=3, image_id=str(source.id)))
+        Create.begin(town.alice, VolumeRequest(size_gb=2, image_id=str(source.id)))
+    volume = Create.begin(town.alice, VolumeRequest(size_gb=3, image_id=str(source.id)))
     assert (volume.status, volume.bootable, volume.image_metadata["image_name"]) == ("downloading", True, "small")
     town.agent.work()
     volume, image = UploadToImage.begin(town.alice, volume.id, UploadRequest("copy"))

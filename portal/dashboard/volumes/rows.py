@@ -107,7 +107,7 @@ def snapshot_row(context: RequestContext, snapshot: Snapshot) -> dict[str, Any]:
         "snapshot": snapshot,
         "volume": snapshot.volume,
         "status": statuses.snapshot_status(snapshot.status),
-        "can_create_volume": available and policy.allows(context, "volume:create"),
+        "can_create_volume": available and policy.allows(context, services.Create.rule),
         "can_revert": available and _can_start(context, services.Revert, snapshot.volume),
         "can_edit": may(context, "volume:update_snapshot", snapshot),
         "can_delete": _can_start(context, services.DeleteSnapshot, snapshot),

@@ -66,7 +66,7 @@ class VolumeCreate(SheetPage):
     """The form for a new volume; the address can preselect its source (``?image=``, ``?snapshot=`` …)."""
 
     section = "volumes"
-    rule = "volume:create"
+    rule = services.Create.rule
     back_to = HOME
     template = "dashboard/volumes/volumes/create.html"
     heading = "New volume"
@@ -85,7 +85,7 @@ class VolumeCreate(SheetPage):
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
         named = {FIELD_OF[typed["source"]]: typed["source_id"]} if typed["source_id"] else {}
-        volume = services.create_volume(
+        volume = services.Create.begin(
             self.context,
             VolumeRequest(
                 size_gb=typed["size"],

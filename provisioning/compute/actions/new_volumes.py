@@ -13,7 +13,7 @@ from provisioning.compute.actions.base import check_lock
 from provisioning.compute.disks import block_devices, device_names
 from provisioning.volumes.models import Volume
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume, messages
+from provisioning.volumes.services import Create, messages
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import VolumeStatus
 
@@ -34,7 +34,7 @@ def create_and_attach(
     """Create a volume that is attached to the server as soon as it is available; a later failure is a message of the
     volume.
 
-    Raises the errors of ``create_volume``, NotFoundError and InstanceLockedError for the server, and InvalidInputError
+    Raises the errors of ``Create``, NotFoundError and InstanceLockedError for the server, and InvalidInputError
     for a running server whose disks are on a bus without hot-plug.
     """
     with transaction.atomic():
@@ -42,7 +42,7 @@ def create_and_attach(
         check_lock(context, instance)
         hardware = device_names.hardware_of(instance.image_properties, instance.flavor)
         block_devices.check_bus(instance, hardware.disk_bus)
-        volume = create_volume(context, request)
+        volume = Create.begin(context, request)
         if volume.status == VolumeStatus.ERROR:
             return volume
         kept = {ATTACH_TO: str(instance.id), DELETES: str(delete_on_termination)}

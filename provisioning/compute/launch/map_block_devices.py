@@ -122,7 +122,7 @@ def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
         image_id=str(device.source_id) if device.source_type == "image" else "",
         snapshot_id=str(device.source_id) if device.source_type == "snapshot" else "",
     )
-    volume = volumes.create_volume(_owner(instance), request, volume_id=device.id)
+    volume = volumes.Create.begin(_owner(instance), request, device.id)
     if volume.status == VolumeStatus.ERROR:
         failure = Message.objects.filter(resource_id=volume.id).order_by("-created_at").first()
         raise invalid(f"a volume could not be created. {failure.text if failure else ''}")

@@ -3,7 +3,7 @@
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.connections import attachments
-from provisioning.volumes.services.lifecycle.create import create_volume
+from provisioning.volumes.services.lifecycle.create import Create
 from provisioning.volumes.services.lifecycle.delete import Delete, VolumeDeletion, check_deletable
 from provisioning.volumes.services.lifecycle.manage import Unmanage
 from provisioning.volumes.services.lifecycle.reimage import Reimage, ReimageRequest
@@ -39,6 +39,7 @@ from provisioning.volumes.services.updates.retype import Retype, RetypeRequest
 from provisioning.volumes.services.user_tasks import Deletion
 
 __all__ = [
+    "Create",
     "CreateSnapshot",
     "Delete",
     "DeleteSnapshot",
@@ -58,7 +59,6 @@ __all__ = [
     "VolumeRequest",
     "attachments",
     "check_deletable",
-    "create_volume",
     "delete_item",
     "delete_snapshot_metadata",
     "detach_from_dead_host",

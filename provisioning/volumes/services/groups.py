@@ -19,7 +19,7 @@ from provisioning.volumes.selectors import type_for, volume_for
 from provisioning.volumes.selectors.groups import group_for, group_snapshot_for
 from provisioning.volumes.selectors.offers import group_type_for
 from provisioning.volumes.services.checks import check_texts, check_zone
-from provisioning.volumes.services.lifecycle.create import create_volume
+from provisioning.volumes.services.lifecycle.create import Create
 from provisioning.volumes.services.lifecycle.delete import delete
 from provisioning.volumes.services.lifecycle.snapshots import CreateSnapshot, DeleteSnapshot, SnapshotRequest
 from provisioning.volumes.services.user_tasks import Deletion
@@ -158,7 +158,7 @@ def create_group_from(
 ) -> Group:
     """Create a group with copies of the volumes of a group snapshot or another group.
 
-    Raises InvalidInputError, and the errors of ``create_volume``.
+    Raises InvalidInputError, and the errors of ``Create``.
     """
     check_texts(name, description)
     if group_snapshot_id:
@@ -183,7 +183,7 @@ def create_group_from(
     )
     _saved(context, made, source.volume_types.all())
     for request in requests:
-        create_volume(context, replace(request, group_id=str(made.id)))
+        Create.begin(context, replace(request, group_id=str(made.id)))
     return made
 
 

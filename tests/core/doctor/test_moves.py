@@ -20,7 +20,7 @@ from provisioning.hosts.models import Host, HostCommand
 from provisioning.network.models import Port
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume
+from provisioning.volumes.services import Create
 from tests.core.doctor.findings import OLD, broken, look, only, repaired
 from tests.support import invariants
 from tests.support.clouds import Cloud, context
@@ -80,7 +80,7 @@ def misplaced(cloud: Cloud, server: Instance, alice: RequestContext) -> Attachme
     """A volume of a server on ``one`` that is exported to ``two``; a third host serves it."""
     cloud.add_host("storage").serve()
     Host.objects.filter(name="storage").update(enabled=False)
-    volume = create_volume(alice, VolumeRequest(size_gb=1))
+    volume = Create.begin(alice, VolumeRequest(size_gb=1))
     cloud.run()
     attach_volume(alice, server.id, VolumeToAttach(str(volume.id)))
     cloud.run()

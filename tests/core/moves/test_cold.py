@@ -35,7 +35,7 @@ from provisioning.hosts.models import Host, HostCertificate
 from provisioning.network.models import Port
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume
+from provisioning.volumes.services import Create
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.state_machine import state as volume_states
 from tests.core.moves.test_hosts import NOTHING, SMALL, taken
@@ -238,7 +238,7 @@ def test_the_bytes_that_are_copied_are_recorded(cloud: Cloud, operator: RequestC
 def volume(cloud: Cloud, alice: RequestContext, running: Instance) -> Volume:
     """A volume in a pool of the first host, which the server has."""
     cloud.agents["h1"].serve()
-    made = create_volume(alice, VolumeRequest(size_gb=1))
+    made = Create.begin(alice, VolumeRequest(size_gb=1))
     cloud.run()
     attach_volume(alice, running.id, VolumeToAttach(str(made.id)))
     cloud.run()

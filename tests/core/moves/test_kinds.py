@@ -26,7 +26,7 @@ from provisioning.hosts.models import Host
 from provisioning.network.models import Port
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import create_volume
+from provisioning.volumes.services import Create
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.jobs import drain
@@ -103,7 +103,7 @@ def test_all_interfaces_and_the_config_drive_go_with_a_server(
 @both_ways
 def test_a_cd_and_a_shared_volume_go_with_a_server(cloud: Cloud, alice: RequestContext, *, live: bool) -> None:
     cloud.agents["one"].serve()
-    made = [create_volume(alice, VolumeRequest(size_gb=1)) for _ in range(2)]
+    made = [Create.begin(alice, VolumeRequest(size_gb=1)) for _ in range(2)]
     cloud.run()
     cd, shared = (str(each.id) for each in made)
     Volume.objects.filter(id=shared).update(multiattach=True)

@@ -32,7 +32,7 @@ from provisioning.network.delivery.needs import Needs
 from provisioning.network.models import FloatingIP, Port
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.records.requests import VolumeRequest
-from provisioning.volumes.services import Extend, create_volume
+from provisioning.volumes.services import Create, Extend
 from provisioning.volumes.services.checks import MIGRATING
 from tests.core.test_live_migrate import AT_REST, Two, migrate, operator, server, two
 from tests.core.test_live_migrate import MIGRATING as ON_ITS_WAY
@@ -70,7 +70,7 @@ each_place = pytest.mark.parametrize("storage", ["source", "target"], indirect=T
 @pytest.fixture
 def volumes(cloud: Cloud, alice: RequestContext, two: Two, storage: ScriptedAgent) -> list[Volume]:
     """Two volumes of the server."""
-    made = [create_volume(alice, VolumeRequest(size_gb=1)) for _ in range(2)]
+    made = [Create.begin(alice, VolumeRequest(size_gb=1)) for _ in range(2)]
     cloud.run()
     for each in made:
         attach_volume(alice, two.server.id, VolumeToAttach(str(each.id)))
@@ -390,7 +390,7 @@ def test_a_deleted_server_leaves_its_volumes(cloud: Cloud, two: Two, storage: Sc
 def test_other_guests_of_a_shared_volume_keep_their_export(
     cloud: Cloud, alice: RequestContext, two: Two, storage: ScriptedAgent
 ) -> None:
-    volume = create_volume(alice, VolumeRequest(size_gb=1))
+    volume = Create.begin(alice, VolumeRequest(size_gb=1))
     cloud.run()
     Volume.objects.filter(id=volume.id).update(multiattach=True)
     other = cloud.running(alice, name="other")

@@ -43,7 +43,7 @@ def volume(scene: Scene, ident: str = "volume_id", *, size: int = 1, host: str =
     if not scene.cloud.agents[host].pools:
         scene.cloud.agents[host].serve(ScriptedPool())
     requested = volumes.VolumeRequest(size_gb=size, name="data")
-    made = volumes.create_volume(scene.person("alice").context, requested)
+    made = volumes.Create.begin(scene.person("alice").context, requested)
     scene.cloud.run()
     return str(scene.let(ident, made.id))
 

@@ -61,7 +61,7 @@ def _volume(view: dialect.ResourceView, identity: str, rule: str) -> Volume:
 
 
 def _create_volume(view: dialect.ResourceView, values: Values) -> Response:
-    made = services.create_volume(view.context, services.VolumeRequest(**values))
+    made = services.Create.begin(view.context, services.VolumeRequest(**values))
     [shape] = view.shapes([made])
     return Response({"volume": shape}, headers={"Location": f"{view.base}/os-volumes/{made.id}"})
 
@@ -120,7 +120,7 @@ VOLUME = dialect.Resource(
         _create_volume,
         "os_compute_api:os-volumes:create",
         "Create a volume, empty or from a snapshot.",
-        also=("volume:create",),
+        also=(services.Create.rule,),
     ),
     delete=Operation(_delete_volume, "os_compute_api:os-volumes:delete", status=202),
     short=_VOLUME,

@@ -4,15 +4,16 @@ and unmanaged disks in pools, which can become volumes ("Volume manage extension
 
 import hashlib
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from dataclasses import replace as changed
 from functools import partial
+from typing import ClassVar
 
 import orjson
 from django.db.models import QuerySet
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from compute_agent.contract.volume import UnmanagedDisk
 from portal.api.frame import NEWEST, Call, Entries, Json, Schema, body, parts
 from portal.api.volume.dialect import ResourceView, VolumeView, listing, schemas
 from portal.api.volume.volumes.resource import LEGACY, VOLUME, metadata_of, with_parts
@@ -22,7 +23,7 @@ from provisioning.volumes import services
 from provisioning.volumes.models import StoragePool, Volume
 from provisioning.volumes.selectors.access import visible_volumes, volume_for
 from provisioning.volumes.selectors.pools import pool_named
-from provisioning.volumes.services.lifecycle.manage import ManageRequest, manage_volume, manageable, size_of
+from provisioning.volumes.services.lifecycle.manage import Manage, ManageRequest, gib, manageable
 
 TAGGED = (3, 15)
 """From this version on metadata has an ETag."""
@@ -164,12 +165,16 @@ PARTS = (
 SINCE = (3, 8)
 REFERENCE = "source-name"
 SORTS = ("reference", "size")
-_REF: Schema = {"type": "object", "additionalProperties": {"type": "string", "minLength": 1, "maxLength": 255}}
+REF: Schema = {
+    "type": "object",
+    "additionalProperties": {"type": "string", "minLength": 1, "maxLength": 255},
+    "minProperties": 1,
+}
 MANAGE = body(
     "volume",
     {
         "host": schemas.ID,
-        "ref": _REF | {"minProperties": 1},
+        "ref": REF,
         "name": schemas.NAME,
         "description": schemas.NAME,
         "volume_type": schemas.ID_OR_NULL,
@@ -190,65 +195,98 @@ def pool_of(named: str) -> StoragePool:
         raise InvalidInputError(error.message, field="host") from None
 
 
+@dataclass(frozen=True)
+class Unmanaged:
+    """An unmanaged disk or snapshot in a pool."""
+
+    name: str
+    size_gb: int
+    reason: str = ""
+    """Why it cannot be managed."""
+    volume: str = ""
+    """The name of its volume in the pool, if it is a snapshot."""
+
+
 class ManageableView(ResourceView):
-    """``GET`` and ``POST /manageable_volumes`` and similar paths."""
+    """``GET /manageable_volumes`` and similar paths."""
 
-    resource = VOLUME
     versions = dict.fromkeys(("GET", "POST"), (SINCE, NEWEST))
+    rules = {"GET": "volume_extension:list_manageable"}
+    detailed: ClassVar[bool] = False
+    listed: ClassVar[str]
+    """The member of the response with the list."""
 
-    rules = {"GET": "volume_extension:list_manageable", "POST": "volume_extension:volume_manage"}
-    schemas = {"POST": MANAGE}
-
-    def pool(self) -> StoragePool:
-        """Return the pool in the query."""
-        named = self.request.query_params.get("host", "")
-        if not named:
-            raise InvalidInputError("Name the pool by host: HOST@DRIVER#POOL.", field="host")
-        return pool_of(named)
+    def unmanaged(self, pool: StoragePool) -> list[Unmanaged]:
+        """Return the unmanaged disks or snapshots in a pool."""
+        raise NotImplementedError
 
     def get(self, request: Request) -> Json:
-        """List the unmanaged disks of a pool by name; ``sort=size:desc``, ``limit`` and ``offset``."""
-        disks = manageable(self.pool())
+        """List by name; ``sort=size:desc``, ``limit`` and ``offset``."""
+        named = request.query_params.get("host", "")
+        if not named:
+            raise InvalidInputError("Name the pool by host: HOST@DRIVER#POOL.", field="host")
+        found = self.unmanaged(pool_of(named))
         key, _, way = request.query_params.get("sort", "reference:asc").partition(":")
         if key not in SORTS or way not in ("", "asc", "desc"):
             raise InvalidInputError(f"These lists are sorted by {' and '.join(SORTS)}, asc or desc.", field="sort")
-        disks.sort(key=lambda disk: (disk.size if key == "size" else 0, disk.name), reverse=way == "desc")
-        chosen = disks[listing.LIST_PAGES.read_slice(request)]
-        return {"manageable-volumes": [self.disk(each) for each in chosen]}
+        found.sort(key=lambda each: (each.size_gb if key == "size" else 0, each.name), reverse=way == "desc")
+        return {self.listed: [self.shape(each) for each in found[listing.LIST_PAGES.read_slice(request)]]}
 
-    def disk(self, disk: UnmanagedDisk) -> Json:
-        return {"reference": {REFERENCE: disk.name}, "size": size_of(disk), "safe_to_manage": not disk.reason}
+    def shape(self, each: Unmanaged) -> Json:
+        shown: Json = {
+            "reference": {REFERENCE: each.name},
+            "size": each.size_gb,
+            "safe_to_manage": not each.reason,
+        }
+        if each.volume:
+            shown["source_reference"] = {REFERENCE: each.volume}
+        if self.detailed:
+            shown |= {"reason_not_safe": each.reason or None, "cinder_id": None, "extra_info": None}
+        return shown
+
+
+def reference_of(body: Json) -> str:
+    """Return the name in the pool that a request refers to. Raises InvalidInputError."""
+    if body["ref"].keys() != {REFERENCE}:
+        raise InvalidInputError(f"A disk or snapshot is named by its {REFERENCE}, and by nothing else.", field="ref")
+    return str(body["ref"][REFERENCE])
+
+
+class ManageableVolumesView(ManageableView):
+    """``GET`` and ``POST /manageable_volumes`` and similar paths."""
+
+    resource = VOLUME
+    listed = "manageable-volumes"
+    rules = {"GET": "volume_extension:list_manageable", "POST": Manage.rule}
+    schemas = {"POST": MANAGE}
+    sentences = {"GET": "List the unmanaged disks of a pool."}
+
+    def unmanaged(self, pool: StoragePool) -> list[Unmanaged]:
+        return [Unmanaged(disk.name, gib(disk.size), disk.reason) for disk in manageable(pool)]
 
     def post(self, request: Request) -> Response:
         """Manage a disk as a new volume."""
         body = self.checked_body()["volume"]
-        if body["ref"].keys() != {REFERENCE}:
-            raise InvalidInputError(f"A disk is named by its {REFERENCE}, and by nothing else.", field="ref")
-        pool = pool_of(body["host"])
+        name, pool = reference_of(body), pool_of(body["host"])
         if body.get("availability_zone") not in (None, "", pool.availability_zone):
             raise InvalidInputError(f"The pool is in zone {pool.availability_zone}.", field="availability_zone")
-        made = manage_volume(
-            self.context,
+        specified = ManageRequest(
             pool,
-            ManageRequest(
-                name_in_pool=body["ref"][REFERENCE],
-                name=schemas.text_of(body, "name"),
-                description=schemas.text_of(body, "description"),
-                volume_type=body.get("volume_type") or "",
-                bootable=schemas.boolean(body.get("bootable", False)),
-                metadata=body.get("metadata") or {},
-            ),
+            name,
+            name=schemas.text_of(body, "name"),
+            description=schemas.text_of(body, "description"),
+            volume_type=body.get("volume_type") or "",
+            bootable=schemas.boolean(body.get("bootable", False)),
+            metadata=body.get("metadata") or {},
         )
+        made = Manage.begin(self.context, specified)
         [shape] = self.shapes([with_parts(self.context).get(id=made.id)], LEGACY)
         return Response({"volume": shape}, status=202)
 
 
-class ManageableListView(ManageableView):
+class ManageableVolumesDetailView(ManageableVolumesView):
     """``GET /manageable_volumes/detail`` and similar paths."""
 
     rules = {"GET": "volume_extension:list_manageable"}
     http_method_names = ["get", "head"]
-
-    def disk(self, disk: UnmanagedDisk) -> Json:
-        result = {"reason_not_safe": disk.reason or None, "cinder_id": None, "extra_info": None}
-        return super().disk(disk) | result
+    detailed = True

@@ -57,7 +57,7 @@ def _create(view: VolumeView, values: Values) -> Volume:
     )
     if size is None and not (request.snapshot_id or request.source_volume_id or request.backup_id):
         raise InvalidInputError("Size (GB) must be specified for a new volume.", field="size")
-    return volume_for(view.context, services.create_volume(view.context, request).id)
+    return volume_for(view.context, services.Create.begin(view.context, request).id)
 
 
 def _update(view: VolumeView, identity: str, body: Values) -> Volume:
@@ -193,7 +193,7 @@ VOLUME = Resource(
     show=Operation(volume_for, "volume:get", "Show a volume with its attachments."),
     create=Operation(
         _create,
-        "volume:create",
+        services.Create.rule,
         "Create a volume: empty, or from an image, a snapshot, a volume or a backup.",
         shows=_ACCEPTED,
         body=actions.volume_creation,

@@ -22,7 +22,7 @@ from provisioning.volumes.selectors.copies import backup_for, chain_of
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.backups.backups import locked, move
 from provisioning.volumes.services.checks import check_free, locked_volume
-from provisioning.volumes.services.lifecycle.create import create_volume, ready
+from provisioning.volumes.services.lifecycle.create import Create, ready
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import BackupStatus, VolumeStatus
@@ -96,7 +96,7 @@ class Restore(UserTask[Backup, RestoreRequest, Restored], VolumeTask[RestoreVolu
     def start(self, context: RequestContext, backup: Backup, request: RestoreRequest) -> Restored:
         """Start to restore a backup, for a new volume after its creation.
 
-        Raises VolumeNotFoundError, InvalidVolumeError, and for a new volume the errors of ``create_volume``.
+        Raises VolumeNotFoundError, InvalidVolumeError, and for a new volume the errors of ``Create``.
         """
         if request.volume_id:
             volume = self.target(context, backup, request.volume_id)
@@ -109,7 +109,7 @@ class Restore(UserTask[Backup, RestoreRequest, Restored], VolumeTask[RestoreVolu
             volume_type=_type_of(context, backup),
             backup_id=str(backup.id),
         )
-        volume = create_volume(context, new)
+        volume = Create.begin(context, new)
         if volume.status == VolumeStatus.CREATING:
             move(backup, BackupStatus.RESTORING, self.start_of(), restored_volume_id=volume.id)
         return Restored(backup, volume)

@@ -233,7 +233,7 @@ KIND = names.VOLUME
 
 @action(
     "CreateVolume",
-    "volume:create",
+    services.Create.rule,
     takes="AvailabilityZone AvailabilityZoneId Size SnapshotId VolumeType Encrypted MultiAttachEnabled ClientToken "
     "TagSpecifications Iops Throughput",
     missing="InvalidSnapshot.NotFound",
@@ -253,7 +253,7 @@ def create_volume(call: Call) -> Shape:
         snapshot_id=str(snapshot_of(call, snapshot).id) if snapshot else "",
     )
     try:
-        made = services.create_volume(call.context, request)
+        made = services.Create.begin(call.context, request)
     except InvalidInputError as error:
         if error.field != "availability_zone":
             raise
