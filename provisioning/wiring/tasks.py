@@ -12,6 +12,7 @@ from provisioning.volumes.services.connections.attachments import Attach, Connec
 from provisioning.volumes.services.lifecycle.create import Create
 from provisioning.volumes.services.lifecycle.delete import Delete
 from provisioning.volumes.services.lifecycle.manage import Manage, Unmanage
+from provisioning.volumes.services.lifecycle.manage_snapshots import ManageSnapshot, UnmanageSnapshot
 from provisioning.volumes.services.lifecycle.reimage import Reimage
 from provisioning.volumes.services.lifecycle.revert import Revert
 from provisioning.volumes.services.lifecycle.snapshots import CreateSnapshot, DeleteSnapshot
@@ -43,6 +44,8 @@ TASKS: tuple[type[RecordTask[Any]], ...] = (
     # snapshots and backups
     CreateSnapshot,
     DeleteSnapshot,
+    ManageSnapshot,
+    UnmanageSnapshot,
     CreateBackup,
     DeleteBackup,
 )

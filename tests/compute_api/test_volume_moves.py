@@ -215,7 +215,7 @@ def test_an_operator_decides_about_data_of_which_no_host_reports(lost: Move, kee
     assert all(pool.volumes for pool in lost.agent.pools.values()), "both data are kept"
     [finding] = undecided()
     assert f"volume_data {lost.volume.id}" in finding
-    assert Message.objects.filter(resource_id=lost.volume.id, action_id=messages.MIGRATE).exists()
+    assert Message.objects.filter(resource_id=lost.volume.id, action_id=messages.MIGRATE.id).exists()
     with pytest.raises(InvalidVolumeError):
         volumes.Migrate.begin(lost.people.operator.context, lost.volume.id, uuid.UUID(lost.target))
     decide(lost, keep)

@@ -25,7 +25,6 @@ pytestmark = [
 NOT_TRIED = {
     "consistency group ": "deprecated in Cinder; groups are in their place",
     "block storage cleanup": "the client does not say which service, and ends before it asks",
-    "block storage snapshot manageable list": "tests of the Block Storage API ask for what is in a pool",
     "block storage volume manageable list": "tests of the Block Storage API ask for what is in a pool",
 }
 """Commands that are not tried, by their beginnings."""
@@ -185,8 +184,17 @@ def snapshots(do: Clients) -> None:
     do("volume create --snapshot cmd-snapshot cmd-of-snapshot", "volume revert cmd-snapshot")
     do.until("volume", "cmd-disk")
     do.until("volume", "cmd-of-snapshot")
-    do("volume delete cmd-of-snapshot", "volume snapshot delete cmd-snapshot")
+    do("volume delete cmd-of-snapshot")
+    (disk,) = do("volume show cmd-disk")
+    do("volume snapshot delete --remote cmd-snapshot")
     do.gone("snapshot", "cmd-snapshot")
+    (rows,) = do(f"block storage snapshot manageable list --long {disk['os-vol-host-attr:host']}")
+    assert [(row["source_reference"], row["size"]) for row in rows] == [{"source-name": f"volume-{disk['id']}"}, 2]
+    name = rows[0]["reference"]["source-name"]
+    do(f"volume snapshot create --volume cmd-disk --remote-source source-name={name} --description x cmd-again")
+    do.until("snapshot", "cmd-again")
+    do("volume snapshot delete cmd-again")
+    do.gone("snapshot", "cmd-again")
 
 
 def backups(do: Clients) -> None:

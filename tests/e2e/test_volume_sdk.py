@@ -143,7 +143,12 @@ def snapshots(volume: Spy, disk: Any) -> None:
         assert volume.get_snapshot(made.id).status == "error"
         volume.reset_snapshot_status(made, "available")
     refused(400, lambda: volume.set_snapshot_status(made, "available", "100%"))
-    refused(400, lambda: volume.unmanage_snapshot(made))
+    pool = volume.get_volume(disk.id).host
+    volume.unmanage_snapshot(made)
+    gone(volume, "snapshot", made)
+    (left,) = volume.manageable_snapshots(host=pool)
+    made = until(volume, "snapshot", volume.manage_snapshot(volume_id=disk.id, ref=left.reference, name="sdk-snapshot"))
+    assert list(volume.manageable_snapshots(host=pool)) == []
     refused(400, lambda: volume.manage_snapshot(volume_id=disk.id, ref={"source-name": "x"}, name="x"))
     refused(400, lambda: volume.delete_volume(disk, ignore_missing=False))
     volume.delete_snapshot(made, ignore_missing=False)
@@ -324,7 +329,7 @@ def look_around(volume: Spy) -> None:
     for change in (volume.enable_cluster, volume.disable_cluster):
         refused(404, lambda change=change: change(Cluster.new(name="x")))
     refused(400, lambda: list(volume.manageable_volumes(host="x")))
-    assert list(volume.manageable_snapshots(host="x")) == []
+    refused(400, lambda: list(volume.manageable_snapshots(host="x")))
 
 
 def messages(volume: Spy) -> None:

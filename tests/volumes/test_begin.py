@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from provisioning.common.tasks import TASKS, UserTask
+from provisioning.common.tasks import TASKS, CreationTask, UserTask
 from provisioning.identity import policy
 from provisioning.volumes.models import Backup, Snapshot, Volume
 from provisioning.volumes.records.requests import BackupRequest
@@ -29,6 +29,12 @@ from provisioning.volumes.services import (
 )
 from provisioning.volumes.services.backups.backup_restores import Restore, RestoreRequest
 from provisioning.volumes.services.backups.backups import CreateBackup, DeleteBackup
+from provisioning.volumes.services.lifecycle.manage_snapshots import (
+    ManagedSnapshot,
+    ManageSnapshot,
+    UnmanageSnapshot,
+)
+from provisioning.volumes.services.user_tasks import UserVolumeTask
 from provisioning.volumes.states import LEGAL, BackupStatus, SnapshotStatus, VolumeStatus
 from tests.volumes.conftest import Town
 
@@ -43,6 +49,8 @@ REQUESTS: dict[type[UserTask[Any, Any, Any]], Any] = {
     UploadToImage: UploadRequest("copy", force=True),
     CreateSnapshot: SnapshotRequest(force=True),
     DeleteSnapshot: Deletion(),
+    ManageSnapshot: ManagedSnapshot(),
+    UnmanageSnapshot: None,
     CreateBackup: BackupRequest(force=True),
     DeleteBackup: Deletion(),
     Restore: RestoreRequest(NONE),
@@ -54,22 +62,23 @@ STATUSES = {Volume: VolumeStatus, Snapshot: SnapshotStatus, Backup: BackupStatus
 
 
 def test_every_such_task_is_in_the_table_and_its_rule_exists() -> None:
-    tasks = [task for task in TASKS.tasks if isinstance(task, UserTask)]
+    of_volumes = (task for task in TASKS.tasks if type(task).__module__.startswith("provisioning.volumes."))
+    tasks = [task for task in of_volumes if isinstance(task, UserTask)]
     assert {type(task) for task in tasks} == REQUESTS.keys()
-    assert {task.rule for task in tasks} <= policy.RULES.keys()
+    rules = {task.rule for task in TASKS.tasks if isinstance(task, UserTask | CreationTask)}
+    assert rules <= policy.RULES.keys()
 
 
 def test_a_status_that_a_task_may_start_from_leads_to_that_of_the_task() -> None:
     for kind in REQUESTS:
-        status = getattr(kind, "status", None)
-        if status is not None:
-            assert [each for each in kind.legal_from if status not in LEGAL[VolumeStatus(each)]] == [], kind
+        if issubclass(kind, UserVolumeTask):
+            assert [each for each in kind.legal_from if kind.status not in LEGAL[VolumeStatus(each)]] == [], kind
 
 
 def test_a_task_starts_in_no_other_status(town: Town) -> None:
     volume = town.make()
     named: dict[type[UserTask[Any, Any, Any]], Volume | Snapshot | Backup] = dict.fromkeys(REQUESTS, volume)
-    named[DeleteSnapshot] = CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest())
+    named[DeleteSnapshot] = named[UnmanageSnapshot] = CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest())
     named[DeleteBackup] = named[Restore] = CreateBackup.begin(town.alice, volume.id, BackupRequest())
     for kind, request in REQUESTS.items():
         record, allowed = named[kind], {*kind().allowed(request)}

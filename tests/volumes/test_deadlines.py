@@ -39,6 +39,7 @@ from provisioning.volumes.services import (
 from provisioning.volumes.services.backups.backup_restores import Restore, RestoreRequest
 from provisioning.volumes.services.backups.backups import CreateBackup
 from provisioning.volumes.services.connections import attachments
+from provisioning.volumes.services.lifecycle.manage_snapshots import UnmanageSnapshot
 from provisioning.volumes.state_machine import deadlines
 from provisioning.volumes.states import VolumeStatus
 from provisioning.volumes.upkeep import backup_jobs, upkeep
@@ -96,6 +97,9 @@ BEGIN: dict[str, Callable[[Town, Volume], object]] = {
         town.alice, volume.id, RetypeRequest("ssd", migration_policy="on-demand")
     ),
     "delete_volume_request": lambda town, volume: Delete.begin(town.alice, volume.id, VolumeDeletion()),
+    "unmanage_snapshot_request": lambda town, volume: UnmanageSnapshot.begin(
+        context("operator", ADMIN), snapshot_of(town, volume).id, None
+    ),
 }
 
 

@@ -17,15 +17,15 @@ def type_name(volume_type: VolumeType | None) -> str:
 
 
 FAILED: Mapping[str, str] = {
-    messages.SCHEDULE: "No storage pool has space for it",
-    messages.CREATE_FROM_BACKEND: "It could not be created",
-    messages.COPY_FROM_IMAGE: "Its image could not be copied to it",
-    messages.COPY_TO_IMAGE: "It could not be copied to an image",
-    messages.ATTACH: "It could not be attached",
-    messages.EXTEND: "It could not be extended",
-    messages.DELETE: "It could not be deleted",
-    messages.RETYPE: "Its type could not be changed",
-    messages.MIGRATE: "It could not be moved",
+    messages.SCHEDULE.id: "No storage pool has space for it",
+    messages.CREATE_FROM_BACKEND.id: "It could not be created",
+    messages.COPY_FROM_IMAGE.id: "Its image could not be copied to it",
+    messages.COPY_TO_IMAGE.id: "It could not be copied to an image",
+    messages.ATTACH.id: "It could not be attached",
+    messages.EXTEND.id: "It could not be extended",
+    messages.DELETE.id: "It could not be deleted",
+    messages.RETYPE.id: "Its type could not be changed",
+    messages.MIGRATE.id: "It could not be moved",
 }
 """Action of a failure message → its text on pages; for all other actions, pages show the API's text."""
 

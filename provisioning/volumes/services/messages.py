@@ -2,6 +2,7 @@
 
 import uuid
 from datetime import timedelta
+from typing import NamedTuple
 
 from django.conf import settings
 from django.utils import timezone
@@ -15,45 +16,44 @@ REMOVED_AT_ONCE = 20
 AGAIN = timedelta(days=7)
 """Interval after which owners are again informed that the host of their volume is down."""
 
-SCHEDULE, ATTACH, COPY_TO_IMAGE, UPDATE_ATTACHMENT = "001", "002", "003", "004"
-COPY_FROM_IMAGE, UNMANAGE, EXTEND, CREATE_FROM_BACKEND = "005", "006", "007", "008"
-SNAPSHOT_CREATE, SNAPSHOT_DELETE, SNAPSHOT_UPDATE, METADATA_UPDATE = "009", "010", "011", "012"
-BACKUP_CREATE, BACKUP_DELETE, BACKUP_RESTORE, REIMAGE = "013", "014", "015", "016"
-DELETE, REVERT, RETYPE, MIGRATE, REACH = "017", "018", "019", "020", "021"
-"""Ids of actions: up to 016 as in Cinder, the other ids are Novella's own."""
+
+class Action(NamedTuple):
+    """The failed action of a message, as in Cinder: its id, and its name in the text."""
+
+    id: str
+    name: str
+
+
+SCHEDULE = Action("001", "schedule allocate volume")
+ATTACH = Action("002", "attach volume")
+COPY_TO_IMAGE = Action("003", "copy volume to image")
+COPY_FROM_IMAGE = Action("005", "copy image to volume")
+UNMANAGE = Action("006", "unmanage volume")
+EXTEND = Action("007", "extend volume")
+CREATE_FROM_BACKEND = Action("008", "create volume from backend storage")
+SNAPSHOT_CREATE = Action("009", "create snapshot")
+SNAPSHOT_DELETE = Action("010", "delete snapshot")
+BACKUP_CREATE = Action("013", "create backup")
+BACKUP_DELETE = Action("014", "delete backup")
+BACKUP_RESTORE = Action("015", "restore backup")
+REIMAGE = Action("016", "reimage volume")
+DELETE = Action("017", "delete volume")
+REVERT = Action("018", "revert volume to snapshot")
+RETYPE = Action("019", "retype volume")
+MIGRATE = Action("020", "migrate volume")
+REACH = Action("021", "reach volume")
+"""Ids up to 016 are Cinder's, the others are Novella's own. A task with a failure of its own declares it in its module.
+"""
 UNKNOWN, NO_HOST, NOT_CREATED, QUOTA = "001", "003", "002", "007"
 NOT_ENOUGH_SPACE, IMAGE_FROM_VOLUME_QUOTA, SIZE = "009", "010", "006"
 """Ids of details, as in Cinder."""
-ACTIONS = {
-    SCHEDULE: "schedule allocate volume",
-    ATTACH: "attach volume",
-    COPY_TO_IMAGE: "copy volume to image",
-    UPDATE_ATTACHMENT: "update attachment",
-    COPY_FROM_IMAGE: "copy image to volume",
-    UNMANAGE: "unmanage volume",
-    EXTEND: "extend volume",
-    CREATE_FROM_BACKEND: "create volume from backend storage",
-    SNAPSHOT_CREATE: "create snapshot",
-    SNAPSHOT_DELETE: "delete snapshot",
-    SNAPSHOT_UPDATE: "update snapshot",
-    METADATA_UPDATE: "update snapshot metadata",
-    BACKUP_CREATE: "create backup",
-    BACKUP_DELETE: "delete backup",
-    BACKUP_RESTORE: "restore backup",
-    REIMAGE: "reimage volume",
-    DELETE: "delete volume",
-    REVERT: "revert volume to snapshot",
-    RETYPE: "retype volume",
-    MIGRATE: "migrate volume",
-    REACH: "reach volume",
-}
 
 
 def write(
     project_id: uuid.UUID,
     resource_type: str,
     resource_id: uuid.UUID | None,
-    action: str,
+    action: Action,
     reason: str,
     *,
     detail: str = UNKNOWN,
@@ -71,19 +71,19 @@ def write(
         request_id=request_id,
         resource_type=resource_type,
         resource_id=resource_id,
-        action_id=action,
+        action_id=action.id,
         detail_id=detail,
-        text=one_line(f"{ACTIONS.get(action, 'task')}: {reason}", 500),
+        text=one_line(f"{action.name}: {reason}", 500),
         expires_at=timezone.now() + timedelta(seconds=settings.MESSAGE_TTL),
     )
 
 
-def of_volume(volume: Volume, action: str, reason: str, *, detail: str = UNKNOWN, request_id: str = "") -> Message:
+def of_volume(volume: Volume, action: Action, reason: str, *, detail: str = UNKNOWN, request_id: str = "") -> Message:
     """Write why a task of a volume failed."""
     return write(volume.project_id, "VOLUME", volume.id, action, reason, detail=detail, request_id=request_id)
 
 
-def of_snapshot(snapshot: Snapshot, action: str, reason: str) -> Message:
+def of_snapshot(snapshot: Snapshot, action: Action, reason: str) -> Message:
     """Write why a task of a snapshot failed."""
     return write(snapshot.project_id, "VOLUME_SNAPSHOT", snapshot.id, action, reason)
 

@@ -116,7 +116,7 @@ def _notify_owners() -> None:
     reached = PoolHost.objects.filter(host__forced_down=False).values("pool_id")
     dead = PoolHost.objects.filter(host__forced_down=True).exclude(pool_id__in=reached)
     lost = Volume.objects.filter(pool_id__in=dead.values("pool_id"), migration_of=None)
-    recent = Message.objects.filter(action_id=messages.REACH, created_at__gt=timezone.now() - messages.AGAIN)
+    recent = Message.objects.filter(action_id=messages.REACH.id, created_at__gt=timezone.now() - messages.AGAIN)
     for volume in lost.exclude(id__in=recent.exclude(resource_id=None).values("resource_id")).order_by("id")[:1000]:
         messages.of_volume(volume, messages.REACH, AWAY)
 

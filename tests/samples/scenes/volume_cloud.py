@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.samples.recorder import Scene
-from tests.samples.scenes.volumes import HEADERS, pools, volume
+from tests.samples.scenes.volumes import HEADERS, answer_for_pools, pools, volume
 
 
 def quotas(scene: Scene, patch: pytest.MonkeyPatch) -> None:
@@ -73,15 +73,13 @@ def services(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("whole clusters", "GET", "/v3/clusters/detail", since=(3, 8))
     play("manageable volumes", "GET", f"/v3/manageable_volumes?host={place}", since=(3, 8))
     play("whole manageable volumes", "GET", f"/v3/manageable_volumes/detail?host={place}", since=(3, 8))
-    play("manageable snapshots", "GET", "/v3/manageable_snapshots", since=(3, 8))
-    play("whole manageable snapshots", "GET", "/v3/manageable_snapshots/detail", since=(3, 8))
     disk = {"volume": {"host": pool, "ref": {"source-name": "disk"}}}
     play("take over a disk", "POST", "/v3/manageable_volumes", disk, since=(3, 8))
 
 
 def unlisted(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     """What Cinder answers beside its reference."""
-    pools(scene)
+    agent = pools(scene)
     volume(scene)
     place = scene.api("operator").get("/volume/v3/scheduler-stats/get_pools").json()["pools"][0]["name"]
 
@@ -92,9 +90,13 @@ def unlisted(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     scene.ids["key"] = "cipher"
     play("the cipher of a volume", "GET", "/v3/volumes/{volume_id}/encryption/{key}")
     quoted = place.replace("#", "%23")
+    answer_for_pools(agent, patch)
+    next(iter(agent.pools.values())).snapshots["old"] = scene.ids["volume_id"]
     for what in ("volume", "snapshot"):
         play(f"{what}s to be taken over", "GET", f"/v3/os-{what}-manage?host={quoted}")
         play(f"whole {what}s to be taken over", "GET", f"/v3/os-{what}-manage/detail?host={quoted}")
+    taken = {"snapshot": {"volume_id": scene.ids["volume_id"], "ref": {"source-name": "old"}}}
+    play("manage a snapshot by its old name", "POST", "/v3/os-snapshot-manage", taken)
     disk = {"volume": {"host": place, "ref": {"source-name": "disk"}}}
     play("take over a disk by its old name", "POST", "/v3/os-volume-manage", disk)
     scene.ids["host_name"] = quoted

@@ -9,13 +9,13 @@ from django.conf import settings
 
 from provisioning.volumes.models import Backup
 from tests.samples.recorder import Scene, Version
-from tests.samples.scenes.volumes import NEWEST, made, pools, volume
+from tests.samples.scenes.volumes import NEWEST, answer_for_pools, made, pools, volume
 from tests.support.backup_host import BackupHost, ClientLink, MemoryCopies
 
 
 def snapshots(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play, path, one = scene.play, "/v3/snapshots", "/v3/snapshots/{snapshot_id}"
-    pools(scene)
+    agent = pools(scene)
     ident = volume(scene)
     body = {"volume_id": ident, "name": "before", "description": "Mine", "metadata": {"shade": "red"}}
     new = play("create", "POST", path, {"snapshot": body}, keep=NEWEST)
@@ -39,10 +39,20 @@ def snapshots(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("reset the status", "POST", action, {"os-reset_status": {"status": "error"}}, who="operator")
     play("update what is there", "POST", action, {"os-update_snapshot_status": {"status": "error"}}, who="operator")
     play("delete by force", "POST", action, {"os-force_delete": None}, who="operator")
-    play("leave it", "POST", action, {"os-unmanage": None}, who="operator")
     play("delete", "DELETE", one, keep=NEWEST)
     scene.cloud.run()
     play("show what is gone", "GET", one)
+    made(scene, "snapshots", "snapshot", {"volume_id": ident})
+    play("unmanage", "POST", action, {"os-unmanage": None}, who="operator", keep=NEWEST)
+    scene.cloud.run()
+    answer_for_pools(agent, patch)
+    [left] = next(iter(agent.pools.values())).snapshots
+    place = scene.api("operator").get("/volume/v3/scheduler-stats/get_pools").json()["pools"][0]["name"]
+    manageable, quoted = "/v3/manageable_snapshots", place.replace("#", "%23")
+    play("manageable snapshots", "GET", f"{manageable}?host={quoted}", who="operator", since=(3, 8))
+    play("whole manageable snapshots", "GET", f"{manageable}/detail?host={quoted}", who="operator", since=(3, 8))
+    body = {"volume_id": ident, "ref": {"source-name": left}, "name": "again"}
+    play("manage", "POST", manageable, {"snapshot": body}, who="operator", since=(3, 8), keep=NEWEST)
 
 
 def backups(scene: Scene, patch: pytest.MonkeyPatch) -> None:

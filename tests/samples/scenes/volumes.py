@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from compute_agent.contract.volume import PoolContents, PoolContentsCall
+from provisioning.hosts import calls
 from tests.samples.recorder import Scene, Version
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.scripted_pool import ScriptedPool
@@ -21,6 +23,15 @@ def pools(scene: Scene) -> ScriptedAgent:
     agent = scene.cloud.add_host("kelvin")
     agent.serve(ScriptedPool(), ScriptedPool(name="other", total_gb=10.0, free_gb=10.0))
     return agent
+
+
+def answer_for_pools(agent: ScriptedAgent, patch: pytest.MonkeyPatch) -> None:
+    """Let the host list the volumes of its pools."""
+
+    def call(_: uuid.UUID, body: PoolContentsCall, __: float) -> PoolContents:
+        return agent.pools[body.pool_id].contents()
+
+    patch.setattr(calls, "call", call)
 
 
 def made(scene: Scene, path: str, name: str, body: dict[str, Any], who: str = "alice") -> dict[str, Any]:

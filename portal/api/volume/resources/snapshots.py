@@ -1,18 +1,25 @@
 """Snapshots, their metadata, and unmanaged snapshots (reference, "Volume snapshots (snapshots)")."""
 
-from dataclasses import replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
 
 from portal.api import frame
 from portal.api.volume import dialect
 from portal.api.volume.dialect import kinds, listing, schemas
-from portal.api.volume.volumes.parts import SINCE as UNMANAGED_SINCE
-from provisioning.common.context import RequestContext
+from portal.api.volume.volumes.parts import REF, ManageableView, Unmanaged, reference_of
 from provisioning.common.errors import InvalidInputError
 from provisioning.volumes import services
-from provisioning.volumes.models import Snapshot
+from provisioning.volumes.models import Snapshot, StoragePool
 from provisioning.volumes.selectors.access import snapshot_for, visible_snapshots
+from provisioning.volumes.services.lifecycle.manage_snapshots import (
+    ManagedSnapshot,
+    ManageSnapshot,
+    UnmanageSnapshot,
+    manageable_snapshots,
+)
 
 NEWEST_OF_THE_SDK = (3, 65)
 """The newest version with which openstacksdk creates snapshots; ``openstack`` omits its ``--force`` there."""
@@ -62,8 +69,7 @@ def _force_delete(view: dialect.ActionsView, snapshot_id: str, body: Any) -> Non
 
 
 def _unmanage(view: dialect.ActionsView, snapshot_id: str, body: Any) -> None:
-    snapshot_for(view.context, snapshot_id)
-    raise InvalidInputError("Unmanage snapshot not implemented.")
+    UnmanageSnapshot.begin(view.context, snapshot_id, None)
 
 
 _STATUS: frame.Schema = {"type": "string", "minLength": 1, "maxLength": 64}
@@ -81,7 +87,7 @@ _ACTIONS = {
         ),
     ),
     "os-force_delete": dialect.Action(rule="volume_extension:snapshot_admin_actions:force_delete", act=_force_delete),
-    "os-unmanage": dialect.Action(rule="snapshot_extension:snapshot_unmanage", act=_unmanage),
+    "os-unmanage": dialect.Action(rule=UnmanageSnapshot.rule, act=_unmanage),
 }
 _CHANGES = frame.body(
     "snapshot", dict.fromkeys(("name", "display_name", "description", "display_description"), schemas.NAME)
@@ -193,32 +199,48 @@ PARTS = frame.parts(
 )
 
 
-def _refuse(context: RequestContext) -> NoReturn:
-    """Refuse with Cinder's message for drivers without this feature."""
-    raise InvalidInputError("Manage existing snapshot not implemented.")
+class ManageableSnapshotsView(ManageableView):
+    """``GET`` and ``POST /manageable_snapshots`` and similar paths."""
+
+    resource = SNAPSHOT
+    listed = "manageable-snapshots"
+    rules = {"GET": "snapshot_extension:list_manageable", "POST": ManageSnapshot.rule}
+    schemas = {
+        "POST": frame.body(
+            "snapshot",
+            {
+                "volume_id": schemas.UUID,
+                "ref": REF,
+                "name": schemas.NAME,
+                "description": schemas.NAME,
+                "metadata": schemas.METADATA | {"type": ["object", "null"]},
+            },
+            ("volume_id", "ref"),
+        )
+    }
+    sentences = {"GET": "List the unmanaged snapshots in a pool, of volumes that have records."}
+
+    def unmanaged(self, pool: StoragePool) -> list[Unmanaged]:
+        found = manageable_snapshots(pool)
+        return [Unmanaged(each.name, each.size_gb, volume=f"volume-{each.volume_id}") for each in found]
+
+    def post(self, request: Request) -> Response:
+        """Manage a snapshot in the pool of its volume."""
+        body = self.checked_body()["snapshot"]
+        specified = ManagedSnapshot(
+            name_in_pool=reference_of(body),
+            name=schemas.text_of(body, "name"),
+            description=schemas.text_of(body, "description"),
+            metadata=body.get("metadata") or {},
+        )
+        made = ManageSnapshot.begin(self.context, body["volume_id"], specified)
+        [shape] = self.shapes([snapshot_for(self.context, made.id)], _PLAIN)
+        return Response({"snapshot": shape}, status=202)
 
 
-_LIST = frame.Call(
-    lambda context: [],
-    "snapshot_extension:list_manageable",
-    "Return an empty list: unmanaged disks can only become volumes.",
-    name="manageable-snapshots",
-)
-_MANAGE = frame.Call(
-    _refuse,
-    "snapshot_extension:snapshot_manage",
-    "Refused, with Cinder's message for drivers without this feature.",
-    status=201,
-)
-UNMANAGED = frame.parts(
-    dialect.VolumeView,
-    "",
-    {
-        "GET manageable_snapshots": replace(_LIST, since=UNMANAGED_SINCE),
-        "POST manageable_snapshots": replace(_MANAGE, since=UNMANAGED_SINCE),
-        "GET manageable_snapshots/detail": replace(_LIST, since=UNMANAGED_SINCE),
-        "GET os-snapshot-manage": _LIST,
-        "POST os-snapshot-manage": _MANAGE,
-        "GET os-snapshot-manage/detail": _LIST,
-    },
-)
+class ManageableSnapshotsDetailView(ManageableSnapshotsView):
+    """``GET /manageable_snapshots/detail`` and similar paths."""
+
+    rules = {"GET": "snapshot_extension:list_manageable"}
+    http_method_names = ["get", "head"]
+    detailed = True

@@ -4,18 +4,21 @@ creating → available → deleting → deleted; error and error_deleting with a
 """
 
 import uuid
+from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
 
 from django.db import transaction
 from django.db.models import ProtectedError
 from django.utils import timezone
 
+from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import AgentEvent, decode_command_body
-from compute_agent.contract.volume import DeleteSnapshotRequest, SnapshotVolumeRequest
+from compute_agent.contract.volume import DeleteSnapshotRequest, SnapshotCommand, SnapshotVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.tasks import UserTask
+from provisioning.common.tasks import P, UserTask
 from provisioning.quotas.services.ledger import hold
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError, SnapshotNotFoundError
 from provisioning.volumes.host_link.host_commands import open_commands, send, spec_of
@@ -31,7 +34,7 @@ from provisioning.volumes.services.user_tasks import Deletion, OfVolume
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.state_machine.deadlines import deadline_of
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
-from provisioning.volumes.tasks import SnapshotTask
+from provisioning.volumes.tasks import C, SnapshotTask
 
 RESETTABLE = frozenset(
     {SnapshotStatus.AVAILABLE, SnapshotStatus.CREATING, SnapshotStatus.DELETING, SnapshotStatus.ERROR}
@@ -54,6 +57,9 @@ class SnapshotRequest:
     force: bool = False
     metadata: Mapping[str, str] | None = None
     group_snapshot: GroupSnapshot | None = None
+
+
+Q = TypeVar("Q", bound=SnapshotRequest)
 
 
 @transaction.atomic
@@ -131,7 +137,7 @@ def update_snapshot_status(
 def _is_in_creation(snapshot: Snapshot, volume: Volume) -> bool:
     """Return whether a host has an unfinished command to create the snapshot."""
     bodies = [decode_command_body(command.body) for command in open_commands(volume.id)]
-    return any(isinstance(body, SnapshotVolumeRequest) and body.snapshot_id == str(snapshot.id) for body in bodies)
+    return any(isinstance(body, SnapshotCommand) and body.snapshot_id == str(snapshot.id) for body in bodies)
 
 
 def _locked(context: RequestContext, snapshot_id: str | uuid.UUID) -> tuple[Snapshot, Volume]:
@@ -166,22 +172,17 @@ def _settle_group_snapshot(group_snapshot_id: uuid.UUID) -> None:
     rows.update(status=SnapshotStatus.ERROR if failed else SnapshotStatus.AVAILABLE, updated_at=timezone.now())
 
 
-class CreateSnapshot(OfVolume[SnapshotRequest, Snapshot], SnapshotTask[SnapshotVolumeRequest]):
-    """Create a snapshot of the volume's current data."""
+class NewSnapshot(OfVolume[Q, Snapshot], SnapshotTask[C], Generic[Q, C]):
+    """A task that creates the record of a snapshot, and completes it when a host reports the data."""
 
-    rule = "volume:create_snapshot"
-    body = SnapshotVolumeRequest
     legal_from = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
     refused = InvalidVolumeError
     notification = "create"
-    timeouts = {SnapshotStatus.CREATING: Create.timeouts[VolumeStatus.CREATING]}
-    when_overdue = "the snapshot is in `error`, with a message"
     awaited_in = (SnapshotStatus.CREATING, SnapshotStatus.ERROR)
+    failure: ClassVar[messages.Action]
+    """For the message about a failure."""
 
-    def allowed(self, request: SnapshotRequest) -> Collection[str]:
-        return self.legal_from if request.force else (VolumeStatus.AVAILABLE,)
-
-    def start(self, context: RequestContext, volume: Volume, request: SnapshotRequest) -> Snapshot:
+    def start(self, context: RequestContext, volume: Volume, request: Q) -> Snapshot:
         """Create the record and send the command. Raises InvalidVolumeError, InvalidInputError, OverQuotaError."""
         check_texts(request.name, request.description)
         check_metadata(request.metadata or {})
@@ -189,8 +190,8 @@ class CreateSnapshot(OfVolume[SnapshotRequest, Snapshot], SnapshotTask[SnapshotV
         pool_of(volume)
         if volume.migration_status not in ("", "none", "success", "error"):
             raise InvalidVolumeError(f"Volume {volume.id} is being migrated.")
-        key = uuid.uuid4()
-        hold(volume.project_id, key, quota.of_snapshot(volume, volume.size_gb))
+        key, size_gb = uuid.uuid4(), self.size_of(volume, request)
+        hold(volume.project_id, key, quota.of_snapshot(volume, size_gb))
         snapshot = Snapshot.objects.create(
             id=key,
             project_id=volume.project_id,
@@ -198,60 +199,107 @@ class CreateSnapshot(OfVolume[SnapshotRequest, Snapshot], SnapshotTask[SnapshotV
             volume=volume,
             name=request.name,
             description=request.description,
-            size_gb=volume.size_gb,
+            size_gb=size_gb,
             metadata=dict(request.metadata or {}),
             group_snapshot=request.group_snapshot,
             deadline=deadline_of(VolumeStatus.CREATING),
         )
         announce_snapshot(snapshot, self.start_of())
-        body = SnapshotVolumeRequest(volume=spec_of(volume), snapshot_id=str(key))
-        send(volume, body, status=VolumeStatus.CREATING, beside=True)
+        send(volume, self.command(volume, key, request), status=VolumeStatus.CREATING, beside=True)
         return snapshot
 
-    def finished(self, snapshot: Snapshot, event: AgentEvent, body: SnapshotVolumeRequest, host_id: uuid.UUID) -> None:
+    def size_of(self, volume: Volume, request: Q) -> int:
+        """Return the size of the snapshot in GiB."""
+        return volume.size_gb
+
+    @abstractmethod
+    def command(self, volume: Volume, key: uuid.UUID, request: Q) -> CommandBody:
+        """Return the command for the host. ``key``: the id of the snapshot."""
+
+    def finished(self, snapshot: Snapshot, event: AgentEvent, body: C, host_id: uuid.UUID) -> None:
         _move(snapshot, SnapshotStatus.AVAILABLE, self.end_of(), progress=100)
 
     def failed(self, snapshot: Snapshot, reason: str) -> None:
-        messages.of_snapshot(snapshot, messages.SNAPSHOT_CREATE, reason)
+        messages.of_snapshot(snapshot, self.failure, reason)
         _move(snapshot, SnapshotStatus.ERROR)
 
 
-class DeleteSnapshot(UserTask[Snapshot, Deletion, None], SnapshotTask[DeleteSnapshotRequest]):
-    """Delete the data of a snapshot."""
+class CreateSnapshot(NewSnapshot[SnapshotRequest, SnapshotVolumeRequest]):
+    """Create a snapshot of the volume's current data."""
 
-    rule = "volume:delete_snapshot"
-    body = DeleteSnapshotRequest
-    legal_from = DELETABLE_SNAPSHOTS
+    rule = "volume:create_snapshot"
+    body = SnapshotVolumeRequest
+    timeouts = {SnapshotStatus.CREATING: Create.timeouts[VolumeStatus.CREATING]}
+    when_overdue = "the snapshot is in `error`, with a message"
+    failure = messages.SNAPSHOT_CREATE
+
+    def allowed(self, request: SnapshotRequest) -> Collection[str]:
+        return self.legal_from if request.force else (VolumeStatus.AVAILABLE,)
+
+    def command(self, volume: Volume, key: uuid.UUID, request: SnapshotRequest) -> SnapshotVolumeRequest:
+        return SnapshotVolumeRequest(volume=spec_of(volume), snapshot_id=str(key))
+
+
+class EndSnapshot(UserTask[Snapshot, P, None], SnapshotTask[C], Generic[P, C]):
+    """A task that deletes the record of a snapshot when a host has carried out the command."""
+
+    status: ClassVar[SnapshotStatus]
+    """The status during the task."""
     notification = "delete"
-    timeouts = {SnapshotStatus.DELETING: Delete.timeouts[VolumeStatus.DELETING]}
-    when_overdue = "the snapshot is in `error_deleting`; it can be deleted again"
-    awaited_in = (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING)
+    failure: ClassVar[messages.Action]
+    """For the message about a failure."""
 
     def locked(self, context: RequestContext, key: str | uuid.UUID) -> Snapshot:
         snapshot, _ = _locked(context, key)
         return snapshot
 
-    def allowed(self, request: Deletion) -> Collection[str]:
-        return SnapshotStatus.values if request.force else self.legal_from
-
-    def start(self, context: RequestContext, snapshot: Snapshot, request: Deletion) -> None:
+    def start(self, context: RequestContext, snapshot: Snapshot, request: P) -> None:
         """Send the command.  Raises InvalidSnapshotError, and InvalidVolumeError if the volume must not be changed."""
         volume = snapshot.volume
-        if snapshot.group_snapshot_id is not None and not request.force:
+        if snapshot.group_snapshot_id is not None and not self.is_forced(request):
             raise InvalidSnapshotError(f"Snapshot {snapshot.id} belongs to a group snapshot.")
         check_thawed(volume)
         if volume.status == VolumeStatus.REVERTING:
             raise InvalidSnapshotError(f"Volume {volume.id} is being reverted.")
-        _move(snapshot, SnapshotStatus.DELETING, self.start_of(), deadline=deadline_of(VolumeStatus.DELETING))
-        body = DeleteSnapshotRequest(volume=spec_of(volume), snapshot_id=str(snapshot.id))
-        send(volume, body, status=VolumeStatus.DELETING, beside=True)
+        _move(snapshot, self.status, self.start_of(), deadline=deadline_of(self.status))
+        send(volume, self.command(snapshot), status=self.status, beside=True)
 
-    def finished(self, snapshot: Snapshot, event: AgentEvent, body: DeleteSnapshotRequest, host_id: uuid.UUID) -> None:
+    def is_forced(self, request: P) -> bool:
+        """Return whether a snapshot of a group snapshot is accepted."""
+        return False
+
+    @abstractmethod
+    def command(self, snapshot: Snapshot) -> CommandBody:
+        """Return the command for the host."""
+
+    def finished(self, snapshot: Snapshot, event: AgentEvent, body: C, host_id: uuid.UUID) -> None:
         try:
             end_snapshot(snapshot)
         except ProtectedError:
             self.failed(snapshot, "Something still refers to it.")
 
     def failed(self, snapshot: Snapshot, reason: str) -> None:
-        messages.of_snapshot(snapshot, messages.SNAPSHOT_DELETE, reason)
+        messages.of_snapshot(snapshot, self.failure, reason)
         _move(snapshot, SnapshotStatus.ERROR_DELETING)
+
+
+class DeleteSnapshot(EndSnapshot[Deletion, DeleteSnapshotRequest]):
+    """Delete the data of a snapshot."""
+
+    rule = "volume:delete_snapshot"
+    body = DeleteSnapshotRequest
+    legal_from = DELETABLE_SNAPSHOTS
+    status = SnapshotStatus.DELETING
+    timeouts = {SnapshotStatus.DELETING: Delete.timeouts[VolumeStatus.DELETING]}
+    when_overdue = "the snapshot is in `error_deleting`; it can be deleted again"
+    awaited_in = (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING)
+    failure = messages.SNAPSHOT_DELETE
+
+    def allowed(self, request: Deletion) -> Collection[str]:
+        return SnapshotStatus.values if request.force else self.legal_from
+
+    def is_forced(self, request: Deletion) -> bool:
+        return request.force
+
+    def command(self, snapshot: Snapshot) -> DeleteSnapshotRequest:
+        return DeleteSnapshotRequest(volume=spec_of(snapshot.volume), snapshot_id=str(snapshot.id))
