@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from importlib import import_module
 from typing import Any
 
@@ -90,6 +91,7 @@ def test_lists_have_the_clouds_roles_or_a_domains(people: People, acme: Acme) ->
     assert names("name__istartswith=A") == ["admin"]
     assert names("name__startswith=A") == []
     assert names("name__endswith=er&sort_key=name&sort_dir=desc") == ["reader", "member", "manager"]
+    assert names("sort_dir=desc") == list(BUILT_IN)
 
 
 def test_a_list_goes_on_where_a_page_ends(people: People) -> None:
@@ -100,6 +102,8 @@ def test_a_list_goes_on_where_a_page_ends(people: People) -> None:
     second = api.get(following).json()
     assert [role["name"] for role in second["roles"]] == ["reader", "service"]
     assert second["links"]["next"] is None
+    with_dashes = uuid.UUID(first["roles"][-1]["id"])
+    assert api.get(f"{ROLES}?marker={with_dashes}").json()["roles"] == second["roles"]
 
 
 def test_a_list_cannot_be_asked_for_like_this(people: People) -> None:
