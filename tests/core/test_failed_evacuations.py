@@ -269,6 +269,7 @@ def home_again(cloud: Cloud, server: Instance) -> None:
     assert state_of(server) == ("stopped", None)
 
 
+@pytest.mark.both_databases("locks")
 def test_a_start_on_its_own_host_connects_its_volumes_again(cloud: Cloud, with_volume: Instance) -> None:
     server = with_volume
     home_again(cloud, server)

@@ -88,6 +88,7 @@ def misplaced(cloud: Cloud, server: Instance, alice: RequestContext) -> Attachme
     return Attachment.objects.get()
 
 
+@pytest.mark.both_databases("locks")
 @pytest.mark.parametrize("running", [True, False])
 def test_a_volume_that_is_exported_to_another_host(
     cloud: Cloud, server: Instance, misplaced: Attachment, *, running: bool
