@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 
 from compute_agent.contract.commands import RefreshVolumeRequest
+from compute_agent.contract.volume import ConnectVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
 from provisioning.compute.actions.power import Stop
@@ -101,6 +102,7 @@ def test_a_volume_that_is_exported_to_another_host(
     row = Attachment.objects.get()
     assert (row.host, row.status, row.connection) == (server.host, "attaching", {})
     [connect] = cloud.agents["storage"].take()
+    assert isinstance(connect.body, ConnectVolumeRequest)
     assert [client.host_id for client in connect.body.clients] == [str(server.host_id)], "the other export ends"
     cloud.agents["storage"].carry_out(connect)
     drain()

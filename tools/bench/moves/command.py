@@ -101,11 +101,13 @@ class Found:
     wrong: list[str] = field(default_factory=list)
 
 
-def part_live(mover: Mover, found: Found, image: Path, times: int, aborts: int, dice: random.Random) -> None:
-    """Migrate a guest with an open connection live, in turns with the bare calls; then abort migrations."""
+def part_live(mover: Mover, found: Found, image: Path | None, times: int, aborts: int, dice: random.Random) -> None:
+    """Migrate a guest with an open connection live, in turns with the bare calls; then abort migrations. ``image``: of
+    the guest of the bare calls; None: without them.
+    """
     server, counter = mover.launch("moved", WAITS + COUNTS), Counter()
     address = mover.floating_ip(server)
-    bare = Bare(image) if times else None
+    bare = Bare(image) if times and image is not None else None
     try:
         with Pings(mover.switch.world, address) as pings:
             until(pings.answered, "the guest answers", ANSWERS_WITHIN)
@@ -245,6 +247,7 @@ def rows_of(found: Found) -> list[Row]:
     if found.live:
         rows.append(Row("live migration: request → ACTIVE", spread([moved.seconds for moved in found.live])))
         rows.append(prediction("  predicted by a drain's plan", found.live))
+    if found.bare:
         bare = "  of libvirt's calls alone"
         rows.append(ratio(bare, [moved.seconds for moved in found.live], found.bare, LIVE_GOAL))
     if found.cold:
@@ -277,6 +280,8 @@ class Extent:
     times: int
     aborts: int
     seed: int
+    alone: bool = False
+    """Whether the same commands without Novella are omitted."""
 
 
 def measure(found: Found, folder: Path, extent: Extent, say: Callable[[str], None]) -> None:
@@ -288,7 +293,7 @@ def measure(found: Found, folder: Path, extent: Extent, say: Callable[[str], Non
         say(f"bin/up --hosts {HOSTS}")
         cloud.up()
         mover = Mover(cloud)
-        image = cloud.data / GUEST_IMAGE
+        image = None if extent.alone else cloud.data / GUEST_IMAGE
         mover.allow()
         if wanted & {"live", "aborts"}:
             say("live migrations")
@@ -326,6 +331,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--aborts", type=int, default=6, metavar="N", help="live migrations that are aborted (6)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the moments of aborts (random)")
     parser.add_argument("--only", choices=PARTS, action="append", help="a part; may be given several times")
+    parser.add_argument(
+        "--alone", action="store_true", help="without live migrations outside of Novella for comparison"
+    )
     options = parser.parse_args(arguments)
 
     def say(text: str) -> None:
@@ -335,7 +343,9 @@ def main(arguments: list[str]) -> int:
         print("bin/bench: moves of real guests are measured as root.", file=sys.stderr)
         return 1
     seed = options.seed or random.SystemRandom().randrange(1, 1 << 30)
-    extent = Extent(frozenset(options.only or PARTS), max(options.times, 1), max(options.aborts, 0), seed)
+    extent = Extent(
+        frozenset(options.only or PARTS), max(options.times, 1), max(options.aborts, 0), seed, options.alone
+    )
     found, began_at, ended = Found(), os.getloadavg()[0], False
     try:
         with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
