@@ -116,13 +116,13 @@ class Guest:
 
     def __init__(self, *, panicked: bool) -> None:
         self._panicked = panicked
-        self.rebooted = 0
+        self.rebuilt = 0
 
     def panicked(self, server: str) -> bool:
         return self._panicked
 
-    def reboot(self, server: str) -> None:
-        self.rebooted += 1
+    def rebuild(self, server: str) -> None:
+        self.rebuilt += 1
 
 
 @pytest.mark.parametrize(("panicked", "wrong"), [(False, "lost"), (True, PANIC)])
@@ -132,7 +132,7 @@ def test_a_lost_connection_is_counted_and_opened_again(
     monkeypatch.setattr("tools.bench.moves.command.time.sleep", lambda _: None)
     found, guest = Found(), Guest(panicked=panicked)
     command._use(cast(Mover, guest), "server", Broken(), found)
-    assert (found.answers, found.checks, found.wrong, guest.rebooted) == (2, 3, [wrong], int(panicked))
+    assert (found.answers, found.checks, found.wrong, guest.rebuilt) == (2, 3, [wrong], int(panicked))
 
 
 def test_a_guest_that_counts() -> None:

@@ -170,7 +170,7 @@ def part_cold(mover: Mover, found: Found, data: Path, folder: Path, times: int) 
 
 def _use(mover: Mover, server: str, line: Line, found: Found, counter: Counter | None = None) -> None:
     """Use the connection for some seconds; if it is lost, count that, and connect again. A guest whose kernel has
-    panicked is started again. Raises OSError.
+    panicked is rebuilt. Raises OSError.
     """
     for _ in range(3):
         try:
@@ -180,7 +180,7 @@ def _use(mover: Mover, server: str, line: Line, found: Found, counter: Counter |
             found.wrong.append(PANIC if panicked else str(error))
             line.close()
             if panicked:
-                mover.reboot(server)
+                mover.rebuild(server)
                 if counter is not None:
                     counter.booted()
             line.connect()
