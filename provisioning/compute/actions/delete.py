@@ -118,12 +118,10 @@ class Delete(HostAction[bool, DestroyRequest]):
         if close_migration(instance.id):
             leave_second(instance)
         newer_guests.remove_all(instance)
-        if holder is None:
-            finish_delete(instance, confirmed=True)
-            return True
-        send_destroy(instance.id, holder.id, raised, decided=True)
-        if not is_alive(holder, timezone.now()):
-            finish_delete(instance, confirmed=False)
+        if holder is not None:
+            send_destroy(instance.id, holder.id, raised, decided=True)
+        if holder is None or not is_alive(holder, timezone.now()):
+            finish_delete(instance, holder)
         return True
 
     def command(self, instance: Instance, prepared: Prepared) -> DestroyRequest:
@@ -135,12 +133,12 @@ class Delete(HostAction[bool, DestroyRequest]):
         """
         held = Allocation.objects.select_related("host", "instance").filter(instance=instance).first()
         if held is None:
-            finish_delete(instance, confirmed=True)
+            finish_delete(instance, None)
         elif is_alive(held.host, timezone.now()) and _number_of_commands(held) < DESTROY_COMMANDS:
             state.extend_deadline(instance)
             send_destroy(instance.id, held.host_id, instance.attempt)
         else:
-            finish_delete(instance, confirmed=False)
+            finish_delete(instance, held.host)
 
 
 def _number_of_commands(held: Allocation) -> int:

@@ -177,12 +177,12 @@ def finish_offload(instance: Instance) -> Instance | None:
     return gone
 
 
-def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
+def finish_delete(instance: Instance, holder: Host | None) -> Instance | None:
     """End a delete for the owner: ``deleting`` → ``deleted``, quota released, actions closed.
 
-    The caller has locked the instance. ``confirmed``: no host has data of the server, so its allocation is released
-    too; otherwise the release of the allocation waits for the host's report. Returns None when the server is not being
-    deleted.
+    The caller has locked the instance. ``holder``: the host that may have data of the server, for whose report the
+    release of the allocation waits; None: no host has any, so the allocation is released too. Returns None when the
+    server is not being deleted.
     """
     now = timezone.now()
     devices = block_devices.devices_of(instance.id)
@@ -204,12 +204,12 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
     if gone is None:
         return None
     network.release_floating_ips(gone.id)
-    if confirmed:
+    if holder is None:
         release(gone.id)
         block_devices.release_all(gone.id, devices)
         release_place(gone.id, keep_quota=True)  # the quota is already released
     else:
-        if devices and _is_host_forced_down(gone.id):
+        if devices and holder.forced_down:  # it no longer writes to volumes
             block_devices.release_all(gone.id, devices)
         release(gone.id, keep=network.OF_PORTS)
         commit(gone.id)
@@ -218,11 +218,6 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
         remove_image(gone.snapshot_image_id)
     instance_actions.finish_all(gone.id, "delete", message="The server was deleted.")
     return gone
-
-
-def _is_host_forced_down(instance_id: uuid.UUID) -> bool:
-    """Whether the host with the server's allocation is forced down: it no longer writes to volumes."""
-    return Allocation.objects.filter(instance_id=instance_id, host__forced_down=True).exists()
 
 
 def release_volumes_of_dead(host_id: uuid.UUID) -> None:

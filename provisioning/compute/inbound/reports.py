@@ -216,7 +216,7 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
             finish_offload(instance)
     elif instance.task_state == TaskState.DELETING:
         if command.generation == instance.attempt and (allocation is None or held_there):
-            finish_delete(instance, confirmed=True)
+            finish_delete(instance, None)
     elif held_there and (instance.vm_state == VmState.DELETED or instance.host_id != command.host_id):
         _left(instance)
     if instance.host_id is not None and instance.host_id != command.host_id:

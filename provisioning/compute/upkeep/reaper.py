@@ -17,7 +17,7 @@ from provisioning.common.database.retry import when_broken_off
 from provisioning.compute.actions.registry import of_task
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.host_link.outcome import SILENT, Outcome
-from provisioning.compute.host_link.release import finish_delete, send_destroy
+from provisioning.compute.host_link.release import finish_delete, host_holding, send_destroy
 from provisioning.compute.launch.builds import LAUNCH, build_kind_of, is_waiting
 from provisioning.compute.launch.finished import finished
 from provisioning.compute.launch.map_block_devices import volumes_are_made
@@ -213,7 +213,7 @@ def _deleting_on_hosts_down() -> list[Instance]:
 
 def _end_delete_without_host(instance: Instance) -> None:
     state.lock([instance.id])
-    finish_delete(instance, confirmed=False)
+    finish_delete(instance, host_holding(instance))
 
 
 def _leftovers() -> list[Instance]:
