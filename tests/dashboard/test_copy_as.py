@@ -529,6 +529,19 @@ def test_a_command_replaces_the_entries_of_a_list() -> None:
     ]
 
 
+def test_the_command_removes_tags_of_a_project_separately(
+    signed_in: SignedIn, people: People, things: dict[str, str]
+) -> None:
+    client, address = signed_in(people.operator), reverse("dashboard:project_edit", args=[things["project"]])
+    assert client.post(address, {"name": "wonderland", "tags": "old, kept"}).status_code == 303
+    calls = calls_of(client, address, {"name": "wonderland", "tags": "kept, new"})
+    [text] = [each.text for each in written(calls, place.Place("novella", {"identity": ""})) if each.key == "openstack"]
+    assert [line.split()[3:-1] for line in text.replace("\\\n", "").splitlines()] == [
+        ["project", "set", "--tag", "kept", "--tag", "new"],
+        ["project", "set", "--remove-tag", "old"],
+    ]
+
+
 def test_a_launch_link_and_an_ec2_credential_are_copied(
     signed_in: SignedIn, people: People, things: dict[str, str], cloud: Cloud
 ) -> None:

@@ -13,7 +13,7 @@ from django.urls import get_resolver, reverse
 
 from portal.dashboard.frame.edits import SHOWN
 from portal.dashboard.frame.pages import FormPage
-from provisioning.identity.models import Role
+from provisioning.identity.models import Role, User
 from tests.dashboard.conftest import SignedIn
 from tests.dashboard.test_every_form import addresses as addresses
 from tests.dashboard.test_every_form import patterns
@@ -136,6 +136,17 @@ def test_the_same_change_twice_and_changes_of_other_records_are_saved(
     page = mine.get(router)
     assert theirs.post(address, shown(theirs.get(address), name="other")).status_code == 303
     assert mine.post(router, shown(page, name="mine")).status_code == 303
+
+
+def test_the_editor_of_another_profile_is_not_named(two: tuple[Client, Client]) -> None:
+    mine, theirs = two
+    address = reverse("dashboard:settings")
+    opened = mine.get(address)
+    assert theirs.post(address, shown(theirs.get(address), description="hers")).status_code == 303
+    User.objects.filter(name="olga").update(description="x")
+    User.objects.exclude(name="olga").update(description="by an API")
+    answer = mine.post(address, shown(opened, description="mine"))
+    assert answer.context["form"].errors["description"][0].startswith("This was changed to “by an API”")
 
 
 def test_a_field_that_the_user_left_alone_gets_the_saved_value(

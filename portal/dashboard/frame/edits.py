@@ -26,7 +26,7 @@ SHOWN = "shown"
 """Name of the hidden input with the digests."""
 CACHE = "edits"
 REMEMBERED = 86_400
-"""Seconds for which the last editor of a page is known."""
+"""Seconds for which the last editor of a record is known."""
 LONGEST = 120
 """Characters of a value within a sentence; a longer one is shown below it."""
 
@@ -68,7 +68,7 @@ def read_shown(data: QueryDict) -> Shown:
     return Shown(at, digests) if isinstance(digests, dict) else Shown()
 
 
-def collision_of(form: Form, sent: QueryDict, path: str, context: RequestContext) -> Collision | None:
+def collision_of(form: Form, sent: QueryDict, record: str, context: RequestContext) -> Collision | None:
     """Compare a submitted form with the record. Return None if no value has changed, or only to the submitted one."""
     shown, changed, lost = read_shown(sent), {}, []
     for name in _compared(form):
@@ -80,7 +80,7 @@ def collision_of(form: Form, sent: QueryDict, path: str, context: RequestContext
             lost.append(name)
     if not changed:
         return None
-    data, who = sent.copy(), _editor(path, context, shown.at)
+    data, who = sent.copy(), _editor(record, context, shown.at)
     for name in lost:
         _take_over(form, name, data)
     texts = {name: _text(form, name) for name in changed}
@@ -103,20 +103,22 @@ def changes(form: Form, **values: Any) -> dict[str, Any]:
     """
     every = {**form.cleaned_data, **values}
     changed = {
-        name: every[name] for name in _compared(form) if name in every and _typed(form, name) != _saved(form, name)
+        name: every[name]
+        for name in _compared(form)
+        if name in every and _typed(form, name) not in {None, _saved(form, name)}
     }
     return changed or every
 
 
-def remember(path: str, context: RequestContext) -> None:
-    """Store who has saved the form at a path, for the message to the next user."""
+def remember(record: str, context: RequestContext) -> None:
+    """Store who has saved the form of a record, for the message to the next user."""
     entry = {"id": str(context.user_id), "name": context.user_name, "at": time.time()}
-    caches[CACHE].set(_key(path), entry, REMEMBERED)
+    caches[CACHE].set(_key(record), entry, REMEMBERED)
 
 
-def _editor(path: str, context: RequestContext, since: float) -> str:
+def _editor(record: str, context: RequestContext, since: float) -> str:
     """Return the beginning of a message: the user that saved the form after ``since``, if it was saved by a form."""
-    entry = caches[CACHE].get(_key(path))
+    entry = caches[CACHE].get(_key(record))
     if not entry or entry["at"] < since:
         return "This was changed"
     if entry["id"] == str(context.user_id):
@@ -124,8 +126,8 @@ def _editor(path: str, context: RequestContext, since: float) -> str:
     return f"{bdi(entry['name'])} changed this"
 
 
-def _key(path: str) -> str:
-    return hashlib.sha256(path.encode()).hexdigest()
+def _key(record: str) -> str:
+    return hashlib.sha256(record.encode()).hexdigest()
 
 
 def _compared(form: Form) -> list[str]:

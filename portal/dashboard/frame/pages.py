@@ -256,7 +256,7 @@ class FormPage(Page):
         if self.copies and self.asks_for_copies():
             return self.copy()
         form = self.opened(request.POST)
-        collision = collision_of(form, request.POST, request.path, self.context) if self.edits else None
+        collision = collision_of(form, request.POST, self._edited(), self.context) if self.edits else None
         if collision is not None:
             return self._collided(collision)
         if form.is_valid():
@@ -267,9 +267,13 @@ class FormPage(Page):
                 form.refuse(error)
             else:
                 if self.edits:
-                    remember(request.path, self.context)
+                    remember(self._edited(), self.context)
                 return saved
         return self.show(form, status=422)
+
+    def _edited(self) -> str:
+        """Return the name of the record that the form edits: its address, for a page about the user with the user."""
+        return f"{self.request.path}?{self.context.user_id}" if self.own_page else self.request.path
 
     def opened(self, data: QueryDict | None = None) -> Form:
         """Return the page's form, with the digests of the values that it shows if it edits them."""

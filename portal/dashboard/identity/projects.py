@@ -119,7 +119,10 @@ class ProjectEdit(RecordFormPage, ProjectPage):
         return self.go(self.back(), message="Saved.")
 
     def calls(self, form: Form) -> Sequence[Call]:
-        return edit(copied.PROJECT_EDIT, {"project": self.record.id.hex}, changes(form))
+        changed, project = changes(form), {"project": self.record.id.hex}
+        removed = [tag for tag in dashboard_lists.tags_of(self.record) if tag not in changed.get("tags", [tag])]
+        calls = edit(copied.PROJECT_EDIT, project, changed)
+        return [*calls, Call(copied.PROJECT_TAGS_REMOVED, {**project, "removed": removed})] if removed else calls
 
 
 class ProjectSwitchOff(QuestionPage, ProjectPage):

@@ -104,7 +104,7 @@ GROUP_USER = Kind(
 )
 
 
-def _edit(kind: Kind, *without: str, **options: Any) -> Kind:
+def _edit(kind: Kind, *without: str) -> Kind:
     key = kind.key
     return edited(
         kind,
@@ -114,12 +114,21 @@ def _edit(kind: Kind, *without: str, **options: Any) -> Kind:
         python=f"identity.update_{key}",
         method="PATCH",
         without=("domain_id", *without),
-        **options,
     )
 
 
 DOMAIN_EDIT = _edit(DOMAINS)
-PROJECT_EDIT = _edit(PROJECT, "parent_id", clears={"tags": "--clear-tags"})
+PROJECT_EDIT = _edit(PROJECT, "parent_id")
+PROJECT_TAGS_REMOVED = Kind(
+    key="project",
+    service="identity",
+    path=IMPLIED,
+    envelope="",
+    attributes=(part_of_path("project"), attribute("removed", body=IMPLIED, option="--remove-tag", python=IMPLIED)),
+    command="project set",
+    python=IMPLIED,
+)
+"""The command adds tags; it does not add and remove tags at the same time."""
 USER_EDIT = _edit(USER, "password")
 GROUP_EDIT = _edit(GROUP)
 ROLE_EDIT = _edit(ROLE)
