@@ -61,7 +61,7 @@ def test_another_host_is_tried_when_the_disk_fills_up_meanwhile(
     monkeypatch.setattr(ImageCache, "_has_room", lambda self, size: True)
     image = portal.offer(disks.make(tmp_path, "vmdk", "subformat=streamOptimized", random=True), "vmdk")
     with small_disk(tmp_path / "small", "6M") as folder:
-        with pytest.raises(RetryableHostError, match="no room"):
+        with pytest.raises(RetryableHostError, match="no space"):
             ImageCache(folder / "state", portal, tmp_path / "guests").get(image, INSTANCE)
         assert left(folder) == []
 

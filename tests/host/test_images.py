@@ -242,7 +242,7 @@ def test_bits_that_do_not_fit_their_record_are_refused(
 def test_a_disk_too_large_for_the_host_is_not_laid_out(cache: ImageCache, portal: Portal, tmp_path: Path) -> None:
     path = tmp_path / "vast.qcow2"
     qemu_img("create", "-f", "qcow2", path, "100T")
-    with pytest.raises(RetryableHostError, match="no room"):
+    with pytest.raises(RetryableHostError, match="no space"):
         cache.get(portal.offer(path, "qcow2"), INSTANCE)
     assert left(tmp_path) == []
 

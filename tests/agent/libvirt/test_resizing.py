@@ -256,7 +256,7 @@ def test_what_cannot_be_is_refused_and_leaves_the_disks(guest: Guest, monkeypatc
         resizing.enlarge(Guest.spec(OLD), guest.paths)
     assert (guest.sizes(), guest.aside()) == ((2, 2, 8), set())
     monkeypatch.setattr(resizing, "LEAST_FREE", 1 << 62)
-    with pytest.raises(RetryableHostError, match="no room"):
+    with pytest.raises(RetryableHostError, match="no space"):
         resizing.enlarge(Guest.spec(NEW), guest.paths)
 
 
@@ -270,6 +270,6 @@ def test_what_lies_aside_is_never_removed_while_the_disk_needs_it(
     assert guest.reads() == TEXT
     monkeypatch.undo()
     monkeypatch.setattr(resizing, "LEAST_FREE", 1 << 62)
-    with pytest.raises(RetryableHostError, match="no room to write"):
+    with pytest.raises(RetryableHostError, match="no space to merge"):
         resizing.keep(None, guest.paths)
     assert guest.reads() == TEXT

@@ -103,7 +103,7 @@ def test_a_copy_that_cannot_begin_leaves_nothing_frozen(disk: Path, tmp_path: Pa
 def test_a_copy_is_not_begun_without_room(disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "LEAST_FREE", 1 << 62)
     domain = Domain(disk, agent=True)
-    with pytest.raises(RetryableHostError, match="no room"):
+    with pytest.raises(RetryableHostError, match="no space"):
         copy(domain, tmp_path)
     assert domain.calls == []
 
