@@ -139,7 +139,7 @@ def test_a_guest_that_counts() -> None:
     counter = Counter()
     assert counter.read(f"boot\r\n{BEGINS}\r\n+counted 1\r\n+counted 2\r\n") == []
     assert counter.read("+counted 4\r\n+counted 5\r\n") == [], "output of the pause may be lost"
-    assert counter.read("+counted 4\n+counted 6\n+counted 6\n") != []
+    assert counter.read("login: +counted 6\n+counted 6\n") != []
     assert counter.read("+counted 5\n") != [], "an older guest"
     assert counter.read("+lost 5 4\n+counted 6\n") == ["the guest wrote 5, and read 4"]
     assert counter.read("+lost 6 \n+counted 7\n") == ["the guest wrote 6, and read nothing"]

@@ -39,6 +39,7 @@ DIRTY_BLOCKS = 64
 """Blocks of 64 KiB that the guest writes to its memory five times a second."""
 ANSWERS_WITHIN = 60.0
 PANIC = "the guest's kernel has panicked"
+HANGS = ", and the guest no longer counts"
 
 
 class Bare:
@@ -170,16 +171,16 @@ def part_cold(mover: Mover, found: Found, data: Path, folder: Path, times: int) 
 
 def _use(mover: Mover, server: str, line: Line, found: Found, counter: Counter | None = None) -> None:
     """Use the connection for some seconds; if it is lost, count that, and connect again. A guest whose kernel has
-    panicked is rebuilt. Raises OSError.
+    panicked, or that no longer counts, is rebuilt. Raises OSError.
     """
     for _ in range(3):
         try:
             line.check()
         except BenchError as error:
-            panicked = mover.panicked(server)
-            found.wrong.append(PANIC if panicked else str(error))
+            panicked, hangs = mover.panicked(server), counter is not None and not _counts(mover, server)
+            found.wrong.append(PANIC if panicked else f"{error}{HANGS if hangs else ''}")
             line.close()
-            if panicked:
+            if panicked or hangs:
                 mover.rebuild(server)
                 if counter is not None:
                     counter.booted()
@@ -188,6 +189,16 @@ def _use(mover: Mover, server: str, line: Line, found: Found, counter: Counter |
             found.answers += 1
         found.checks += 1
         time.sleep(1)
+
+
+def _counts(mover: Mover, server: str) -> bool:
+    """Whether a guest that counts writes to its console."""
+    before, deadline = mover.console(server), time.monotonic() + ANSWERS_WITHIN
+    while mover.console(server) == before:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(1)
+    return True
 
 
 def _observed(
