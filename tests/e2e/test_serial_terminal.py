@@ -24,6 +24,10 @@ EDITOR = (
 EDITED = ["inserted pink", "first line", "second column", "~"]
 """The first rows in the end: the last row is written before the line above is inserted."""
 WIDTH = "() => document.querySelector('.xterm-screen').getBoundingClientRect().width"
+FITS = """() => {
+    const place = (name) => document.querySelector(name).getBoundingClientRect();
+    return place(".console-frame").bottom <= place(".tabbar").top;
+}"""
 PASTE = """(target, text) => {
     const data = new DataTransfer();
     data.setData("text/plain", text);
@@ -121,3 +125,24 @@ def test_full_screen_programs_work_on_the_serial_line(cloud: OneMachine, signed_
     expect(line.locator("#console-serial textarea")).not_to_be_focused()
     assert complaints == []
     cloud.openstack("server", "delete", "--wait", "terminal")
+
+
+def test_the_console_in_the_page_of_an_instance_survives_a_reload_and_fits_a_phone(
+    cloud: OneMachine, signed_in: BrowserContext
+) -> None:
+    made = cloud.openstack_json(
+        *("server", "create", "--image", "novella-guest", "--flavor", "m1.nano"),
+        *("--network", "demo-net", "--wait", "in-the-page"),
+    )
+    watched = watch(signed_in, f"{cloud.url}/instances/{made['id']}/console/")
+    page = watched.page
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_test_id("show-console-serial").click()
+    console = page.frame_locator("[data-testid=console-frame]")
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        expect(console.get_by_test_id("console-status")).to_have_attribute("data-state", "connected")
+        expect(console.locator(".xterm-rows")).to_contain_text("in-the-page login:")
+        wait_for("the keys of the console above the bar of the page", lambda: page.evaluate(FITS))
+    assert not watched.complaints
