@@ -126,7 +126,7 @@ class TestAJobInAnOutage:
     @pytest.mark.parametrize("noted", [False, True], ids=["nothing was written", "it was written"])
     def test_is_run_when_its_start_could_not_be_written(self, monkeypatch: pytest.MonkeyPatch, noted: bool) -> None:
         ran: list[int] = []
-        monkeypatch.setattr(dispatch.queue, "start", _once_away(rows.start, after=noted))
+        monkeypatch.setattr(dispatch.rows, "start", _once_away(rows.start, after=noted))
         number, message = self.message(monkeypatch, lambda: ran.append(1))
         dispatch.run(number, "group", message)
         assert ran == [1]
