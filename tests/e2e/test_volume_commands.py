@@ -156,7 +156,7 @@ def volumes(do: Clients) -> None:
         "volume show cmd-disk",
         "volume backend pool list",
     )
-    assert [(row["Status"], row["Properties"]) for row in rows] == [("error", {})]
+    assert [(row["Status"], row["Properties"]) for row in rows] == [("error", {"readonly": "False"})]
     assert summary["Total Size"] >= 3
     assert "volume_image_metadata" not in shown
     do("volume set --state available cmd-disk", "volume set --type __DEFAULT__ cmd-disk")
