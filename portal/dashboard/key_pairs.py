@@ -95,7 +95,8 @@ KEY_PAIRS = RecordList[KeyPair](
         "key that you already use, or create a new pair.",
     ),
     create=HeadLink(
-        *("Add key pair", "dashboard:key_pair_create"),
+        "Add key pair",
+        "dashboard:key_pair_create",
         rule="os_compute_api:os-keypairs:create",
         first="Add the first key pair",
     ),

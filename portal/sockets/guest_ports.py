@@ -136,7 +136,10 @@ class GuestPortConsumer(JoinedSocket):
         target = self.target
         logger.info(
             "User %s opened a tunnel to port %d of %s (%s).",
-            *(self.context.user_id, target.port, target.instance.id, target.address),
+            self.context.user_id,
+            target.port,
+            target.instance.id,
+            target.address,
         )
 
     async def _write_end(self, opening: tunnels.Opening) -> None:
@@ -145,5 +148,10 @@ class GuestPortConsumer(JoinedSocket):
         target, seconds = self.target, time.monotonic() - self._began
         logger.info(
             "The tunnel of user %s to port %d of %s ended after %.1f s: %d bytes to the guest, %d from it.",
-            *(self.context.user_id, target.port, target.instance.id, seconds, passed.to_guest, passed.from_guest),
+            self.context.user_id,
+            target.port,
+            target.instance.id,
+            seconds,
+            passed.to_guest,
+            passed.from_guest,
         )

@@ -88,7 +88,9 @@ EC2_CREDENTIALS = RecordList[Credential](
     columns=(
         Column("access", "Access key", _access, plain=lambda row: row["access"], css="name", titled=False),
         Column(
-            *("created", "Created", lambda row: cells.when(row["credential"].created_at)),
+            "created",
+            "Created",
+            lambda row: cells.when(row["credential"].created_at),
             sort="created_at",
             plain=lambda row: row["credential"].created_at,
             css="muted num text-nowrap",

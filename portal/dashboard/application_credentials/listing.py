@@ -74,7 +74,7 @@ def _buttons(row: Row) -> object:
     credential = row["credential"]
     if not row["can_delete"]:
         return ""
-    return cells.button(*("trash", "Delete", credential.name, "dashboard:application_credential_delete", credential.id))
+    return cells.button("trash", "Delete", credential.name, "dashboard:application_credential_delete", credential.id)
 
 
 def _projects(context: RequestContext) -> list[tuple[str, str]]:
@@ -108,7 +108,9 @@ APPLICATION_CREDENTIALS = RecordList[ApplicationCredential](
         ),
         Column("roles", "Roles", _roles, plain=lambda row: ", ".join(row["roles"])),
         Column(
-            *("expires", "Expires", _expires),
+            "expires",
+            "Expires",
+            _expires,
             sort="expires_at",
             plain=lambda row: row["credential"].expires_at,
             css="muted num text-nowrap",
@@ -130,6 +132,6 @@ APPLICATION_CREDENTIALS = RecordList[ApplicationCredential](
         "program only, and your password stays private.",
     ),
     create=HeadLink(
-        *("Create credential", "dashboard:application_credential_create"), rule=CREATE, first="Create the first one"
+        "Create credential", "dashboard:application_credential_create", rule=CREATE, first="Create the first one"
     ),
 )

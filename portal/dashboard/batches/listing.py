@@ -59,32 +59,42 @@ BATCHES = RecordList[Batch](
     default="-age",
     columns=(
         Column(
-            *("name", "Action", lambda row: cells.link(row.label, "dashboard:batch", row.batch.id)),
+            "name",
+            "Action",
+            lambda row: cells.link(row.label, "dashboard:batch", row.batch.id),
             sort="action",
             plain=_label,
             css="name",
             titled=False,
         ),
         Column(
-            *("done", "Done", lambda row: row.progress if row.over else f"{row.progress}, running"),
+            "done",
+            "Done",
+            lambda row: row.progress if row.over else f"{row.progress}, running",
             sort="done",
             largest_first=True,
         ),
         Column(
-            *("unsuccessful", "Not changed", lambda row: row.batch.unsuccessful),
+            "unsuccessful",
+            "Not changed",
+            lambda row: row.batch.unsuccessful,
             sort="unsuccessful",
             css="num",
             largest_first=True,
         ),
         Column(
-            *("ended", "Ended", lambda row: cells.when(row.batch.finished_at)),
+            "ended",
+            "Ended",
+            lambda row: cells.when(row.batch.finished_at),
             sort="finished_at",
             plain=lambda row: row.batch.finished_at or "",
             css="muted num text-nowrap",
             optional=True,
         ),
         Column(
-            *("age", "Age", lambda row: cells.ago(row.batch.created_at)),
+            "age",
+            "Age",
+            lambda row: cells.ago(row.batch.created_at),
             sort="created_at",
             plain=lambda row: row.batch.created_at,
             css="muted num text-nowrap",
@@ -95,7 +105,7 @@ BATCHES = RecordList[Batch](
     find="Find by action or resource",
     filters=(Filter("state", "State", fixed(*STATES), lambda _, value: _CONDITIONS[value], quick=True),),
     empty=Empty(
-        *("list", "Nothing yet", "Select several rows in a list, for example of instances, and choose an action.")
+        "list", "Nothing yet", "Select several rows in a list, for example of instances, and choose an action."
     ),
     kinds=frozenset({EVENT}),
     changed=_changed,

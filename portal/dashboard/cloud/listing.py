@@ -68,7 +68,9 @@ def _actions(row: HostRow) -> object:
 def _bar(key: str, label: str, number: int) -> Column:
     """Return the column of a bar; CSV files have the allocated amount."""
     return Column(
-        *(key, label, lambda row: tags.meter(row.bars[number], bare=True)),
+        key,
+        label,
+        lambda row: tags.meter(row.bars[number], bare=True),
         sort=f"{key}_allocated",
         plain=lambda row: row.bars[number].used,
         css="usage",
@@ -94,7 +96,9 @@ HOSTS = RecordList[Host](
         _bar("disk_gb", "Disk", 2),
         Column("load", "Load", _load, plain=lambda row: row.load, css="num"),
         Column(
-            *("instances", "Instances", lambda row: row.host.instances_allocated),
+            "instances",
+            "Instances",
+            lambda row: row.host.instances_allocated,
             sort="instances_allocated",
             css="num",
             largest_first=True,
@@ -105,7 +109,9 @@ HOSTS = RecordList[Host](
         Column("agent", "Agent", lambda row: cells.bdi(row.host.agent_version), sort="agent_version", optional=True),
         Column("clock", "Clock", lambda row: row.clock, sort="clock_difference", optional=True),
         Column(
-            *("seen", "Last heartbeat", lambda row: cells.when(row.host.last_seen_at, "seconds")),
+            "seen",
+            "Last heartbeat",
+            lambda row: cells.when(row.host.last_seen_at, "seconds"),
             sort="last_seen_at",
             plain=lambda row: row.host.last_seen_at,
             css="muted num text-nowrap",
@@ -121,7 +127,7 @@ HOSTS = RecordList[Host](
         Filter("zone", "Zone", _zones, same("availability_zone"), closed=False),
     ),
     empty=Empty(
-        *("hdd-rack", "No hosts yet", "A host runs the instances. Join one with a token, which its agent uses once.")
+        "hdd-rack", "No hosts yet", "A host runs the instances. Join one with a token, which its agent uses once."
     ),
     create=HeadLink("Join a host", "admin:hosts_host_join", rule="novella:hosts:join", first="Join a host"),
     kinds=frozenset({KIND}),

@@ -180,7 +180,9 @@ MIGRATIONS = RecordList[Migration](
     default="-started",
     columns=(
         Column(
-            *("instance", "Instance", _instance),
+            "instance",
+            "Instance",
+            _instance,
             sort="instance__name",
             plain=lambda row: row.instance.name,
             css="name",
@@ -192,14 +194,18 @@ MIGRATIONS = RecordList[Migration](
         Column("target", "To", lambda row: cells.bdi(row.migration.dest_compute), sort="dest_compute"),
         Column("progress", "Copied", _progress, plain=lambda row: row.bytes, css="num"),
         Column(
-            *("started", "Started", lambda row: cells.when(row.migration.created_at, "seconds")),
+            "started",
+            "Started",
+            lambda row: cells.when(row.migration.created_at, "seconds"),
             sort=("created_at", "id"),
             plain=lambda row: row.migration.created_at,
             css="muted num text-nowrap",
             largest_first=True,
         ),
         Column(
-            *("took", "Took", lambda row: "" if row.seconds is None else wording.duration(row.seconds)),
+            "took",
+            "Took",
+            lambda row: "" if row.seconds is None else wording.duration(row.seconds),
             plain=lambda row: row.seconds,
             css="muted num text-nowrap",
             optional=True,
@@ -221,7 +227,7 @@ MIGRATIONS = RecordList[Migration](
         Filter("host", "Host", _hosts, _host, closed=False),
     ),
     empty=Empty(
-        *("truck", "No migrations yet", "Instances that move to another host, or get another size, are listed here.")
+        "truck", "No migrations yet", "Instances that move to another host, or get another size, are listed here."
     ),
     kinds=frozenset({KIND}),
     changed=_changed,

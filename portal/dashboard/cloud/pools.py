@@ -181,14 +181,18 @@ POOLS = RecordList[StoragePool](
         Column("name", "Pool", _name, sort=Lower("name"), plain=lambda row: row.pool.name, css="name", titled=False),
         Column("state", "State", _status, plain=lambda row: row.status.word, titled=False),
         Column(
-            *("used", "Used", lambda row: tags.meter(row.used, bare=True)),
+            "used",
+            "Used",
+            lambda row: tags.meter(row.used, bare=True),
             sort=_USED,
             plain=lambda row: round(row.used_gb, 1),
             css="usage",
             largest_first=True,
         ),
         Column(
-            *("allocated", "Allocated", lambda row: tags.meter(row.allocated, bare=True)),
+            "allocated",
+            "Allocated",
+            lambda row: tags.meter(row.allocated, bare=True),
             sort="allocated_gb",
             plain=lambda row: row.pool.allocated_gb,
             css="usage",
@@ -196,7 +200,9 @@ POOLS = RecordList[StoragePool](
         ),
         Column("overcommit", "Overcommit", _overcommit, css="num"),
         Column(
-            *("free", "Free", lambda row: cells.gib(round(row.pool.free_gb))),
+            "free",
+            "Free",
+            lambda row: cells.gib(round(row.pool.free_gb)),
             sort="free_gb",
             plain=lambda row: round(row.pool.free_gb, 1),
             css="num text-nowrap",
@@ -205,18 +211,24 @@ POOLS = RecordList[StoragePool](
         ),
         Column("volumes", "Volumes", lambda row: row.volumes, sort=_MANY, css="num", largest_first=True),
         Column(
-            *("hosts", "Hosts", _served_by),
+            "hosts",
+            "Hosts",
+            _served_by,
             plain=lambda row: " ".join(each.host.name for each in row.hosts),
             css="on-a-line",
         ),
         Column("line", "Last day", lambda row: row.line, picture=True, rule=OF_HOSTS),
         Column(
-            *("zone", "Zone", lambda row: cells.bdi(row.pool.availability_zone)),
+            "zone",
+            "Zone",
+            lambda row: cells.bdi(row.pool.availability_zone),
             sort="availability_zone",
             optional=True,
         ),
         Column(
-            *("seen", "Last report", lambda row: cells.when(row.pool.last_seen_at, "seconds")),
+            "seen",
+            "Last report",
+            lambda row: cells.when(row.pool.last_seen_at, "seconds"),
             sort="last_seen_at",
             plain=lambda row: row.pool.last_seen_at,
             css="muted num text-nowrap",
@@ -230,9 +242,7 @@ POOLS = RecordList[StoragePool](
         Filter("host", "Host", _hosts, _host, closed=False),
         Filter("zone", "Zone", _zones, same("availability_zone"), closed=False),
     ),
-    empty=Empty(
-        *("database", "No pools yet", "A pool stores volumes. Hosts report their pools when their agents start.")
-    ),
+    empty=Empty("database", "No pools yet", "A pool stores volumes. Hosts report their pools when their agents start."),
     kinds=frozenset({KIND}),
 )
 

@@ -43,7 +43,9 @@ USAGE = RecordList[Project](
     columns=(
         Column("name", "Project", _name, sort=BY_NAME, plain=lambda project: project.name, css="name"),
         Column(
-            *("domain", "Domain", lambda project: cells.bdi(project.domain.name)),
+            "domain",
+            "Domain",
+            lambda project: cells.bdi(project.domain.name),
             sort=Lower("domain__name"),
             css="muted",
             optional=True,

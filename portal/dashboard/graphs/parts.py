@@ -123,18 +123,27 @@ def _traffic(measures: Measures, *, packets: bool = True) -> list[Chart]:
     charts = [
         chart(measures, "disk-bytes", "Disks", BYTES, [Drawn("Read", "disk_read"), Drawn("Written", "disk_write")]),
         chart(
-            *(measures, "network-bytes", "Network", BYTES),
+            measures,
+            "network-bytes",
+            "Network",
+            BYTES,
             [Drawn("Received", "network_in"), Drawn("Sent", "network_out")],
         ),
     ]
     if packets:
         charts += [
             chart(
-                *(measures, "disk-requests", "Disk requests", PER_SECOND),
+                measures,
+                "disk-requests",
+                "Disk requests",
+                PER_SECOND,
                 [Drawn("Reads", "disk_reads"), Drawn("Writes", "disk_writes")],
             ),
             chart(
-                *(measures, "packets", "Packets", PER_SECOND),
+                measures,
+                "packets",
+                "Packets",
+                PER_SECOND,
                 [Drawn("Received", "packets_in"), Drawn("Sent", "packets_out")],
             ),
         ]

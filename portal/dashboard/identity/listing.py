@@ -78,7 +78,9 @@ def _several(context: RequestContext) -> bool:
 
 def _domain(of: str) -> Column:
     return Column(
-        *("domain", "Domain", lambda row: cells.bdi(row[of].domain.name)),
+        "domain",
+        "Domain",
+        lambda row: cells.bdi(row[of].domain.name),
         sort=Lower("domain__name"),
         css="muted",
         seen=_several,
@@ -95,13 +97,13 @@ def _state(_: RequestContext, value: str) -> Q:
 
 
 def _states(*more: tuple[str, str]) -> Filter:
-    return Filter(
-        *("state", "State", fixed(("enabled", "Enabled"), ("disabled", "Disabled"), *more)), _state, quick=True
-    )
+    return Filter("state", "State", fixed(("enabled", "Enabled"), ("disabled", "Disabled"), *more), _state, quick=True)
 
 
 STATE = Column(
-    *("state", "State", lambda row: cells.status(row["status"])),
+    "state",
+    "State",
+    lambda row: cells.status(row["status"]),
     sort="enabled",
     plain=lambda row: row["status"].word,
     titled=False,
@@ -109,7 +111,7 @@ STATE = Column(
 
 
 def _count(key: str, label: str, of: str, sort: Any) -> Column:
-    return Column(*(key, label, lambda row: getattr(row[of], key)), sort=sort, css="num", largest_first=True)
+    return Column(key, label, lambda row: getattr(row[of], key), sort=sort, css="num", largest_first=True)
 
 
 # --- projects ---------------------------------------------------------------------------------------------------------

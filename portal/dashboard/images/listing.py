@@ -53,7 +53,9 @@ def _status(row: Row) -> object:
     if row["percent"] is not None:
         bar = format_html(
             ' <progress class="upload-bar" max="100" value="{}" aria-label="Progress of {}">{} %</progress>',
-            *(row["percent"], row["image"].name, row["percent"]),
+            row["percent"],
+            row["image"].name,
+            row["percent"],
         )
     return cells.status(row["status"]) + bar + cells.sub(cells.bdi(row["reason"]))
 
@@ -134,7 +136,10 @@ IMAGES = RecordList[Image](
     search=searched("name"),
     filters=(
         Filter(
-            *("whose", "Owner", fixed(("own", "Own"), ("public", "Public"), ("shared", "Shared with us")), _visible),
+            "whose",
+            "Owner",
+            fixed(("own", "Own"), ("public", "Public"), ("shared", "Shared with us")),
+            _visible,
             quick=True,
         ),
         columns.status_filter(statuses.IMAGE_STATUS),

@@ -79,9 +79,9 @@ SERVER_GROUPS = RecordList[ServerGroup](
         columns.name(lambda row: cells.name(row["group"].name), lambda row: row["group"].name),
         Column("policy", "Placement", _policy, sort="policy", plain=lambda row: row["group"].policy),
         Column(
-            *("most", "Per host", lambda row: _most(row["group"])), sort="max_server_per_host", css="num", optional=True
+            "most", "Per host", lambda row: _most(row["group"]), sort="max_server_per_host", css="num", optional=True
         ),
-        Column(*("members", "Instances", _members), plain=lambda row: ", ".join(each.name for each in row["members"])),
+        Column("members", "Instances", _members, plain=lambda row: ", ".join(each.name for each in row["members"])),
         columns.age("group"),
         columns.ident("group"),
     ),
@@ -95,7 +95,7 @@ SERVER_GROUPS = RecordList[ServerGroup](
         "The launch wizard offers the groups of the project.",
     ),
     create=HeadLink(
-        *("New server group", "dashboard:server_group_create"), rule=CREATE, asks=True, first="Create the first group"
+        "New server group", "dashboard:server_group_create", rule=CREATE, asks=True, first="Create the first group"
     ),
 )
 

@@ -36,7 +36,8 @@ def _text(row: Row) -> str:
     text = row["snippet"].text
     return format_html(
         '<details><summary class="small">{}</summary><pre class="small">{}</pre></details>',
-        *(cells.count(len(text.splitlines()), "line"), text),
+        cells.count(len(text.splitlines()), "line"),
+        text,
     )
 
 

@@ -16,7 +16,10 @@ def bulk_actions(kind: str) -> Callable[[RequestContext], Sequence[BulkAction]]:
     def allowed(context: RequestContext) -> Sequence[BulkAction]:
         return [
             BulkAction(
-                *(each.name, each.label, each.icon, reverse("dashboard:bulk", args=[kind, each.name])),
+                each.name,
+                each.label,
+                each.icon,
+                reverse("dashboard:bulk", args=[kind, each.name]),
                 danger=each.danger,
                 direct=bool(each.undone_by),
             )

@@ -78,7 +78,10 @@ def copy(text: str, shown: object, what: str) -> SafeString:
     return format_html(
         '<span class="copyable">{}<button type="button" class="copy" data-copy="{}" aria-label="Copy {}">{}</button>'
         "</span>",
-        *(shown, text, what, icon("copy")),
+        shown,
+        text,
+        what,
+        icon("copy"),
     )
 
 

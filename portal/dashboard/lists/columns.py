@@ -20,7 +20,9 @@ def status(of: str, error: str = "") -> Column:
     """Return the column with ``row["status"]`` and the text of the record ``row[of]`` that explains an error."""
     text = attrgetter(error) if error else lambda _: ""
     return Column(
-        *("status", "Status", lambda row: cells.status(row["status"]) + cells.sub(cells.bdi(text(row[of])))),
+        "status",
+        "Status",
+        lambda row: cells.status(row["status"]) + cells.sub(cells.bdi(text(row[of]))),
         sort="status",
         plain=lambda row: row["status"].word,
         titled=False,
@@ -36,7 +38,9 @@ def status_filter(words: Mapping[str, Status], only: Iterable[str] = (), *, quic
 def age(of: str, *, optional: bool = False) -> Column:
     """Return the column with the age of the record ``row[of]``."""
     return Column(
-        *("age", "Age", lambda row: cells.ago(row[of].created_at)),
+        "age",
+        "Age",
+        lambda row: cells.ago(row[of].created_at),
         sort="created_at",
         plain=lambda row: row[of].created_at,
         css="muted num text-nowrap",

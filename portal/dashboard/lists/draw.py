@@ -97,7 +97,11 @@ def _heading(column: Column, list_query: ListQuery, now: str) -> str:
         arrow = cells.icon("arrow-down" if descending else "arrow-up")
     return format_html(
         '<th scope="col"{}><a id="sort-{}" href="{}">{}{}</a></th>',
-        *(sort, column.key, list_query.query(sort=f"-{column.key}" if falls else column.key), column.label, arrow),
+        sort,
+        column.key,
+        list_query.query(sort=f"-{column.key}" if falls else column.key),
+        column.label,
+        arrow,
     )
 
 
@@ -111,5 +115,6 @@ def _pick(ident: object, name: str) -> SafeString:
     return format_html(
         '<td class="pick"><input class="form-check-input" type="checkbox" name="id" value="{}" '
         'aria-label="Select {}"></td>',
-        *(ident, name),
+        ident,
+        name,
     )

@@ -55,8 +55,11 @@ FORMS = (
     Form("Upload an image", "image_upload", "add_image", "disc", f"{NEW} import"),
     Form("Create a key pair", "key_pair_create", "os_compute_api:os-keypairs:create", "key", f"{NEW} ssh import"),
     Form(
-        *("Create an application credential", "application_credential_create"),
-        *("identity:create_application_credential", "robot", NEW),
+        "Create an application credential",
+        "application_credential_create",
+        "identity:create_application_credential",
+        "robot",
+        NEW,
     ),
     Form("Create a flavor", "flavor_create", "os_compute_api:os-flavor-manage:create", "sliders", f"{NEW} size"),
     Form("Create a project", "project_create", "identity:create_project", "collection", NEW),

@@ -96,7 +96,13 @@ def launch() -> Mapping[str, Any]:
     steps = [
         step("schedule", "Choose a host", 1, 8, 7.6),
         Step(
-            *(failed.name, failed.label, 1, failed.started, failed.finished, failed.seconds, "Error"),
+            failed.name,
+            failed.label,
+            1,
+            failed.started,
+            failed.finished,
+            failed.seconds,
+            "Error",
             message=failed.message,
         ),
         step("schedule", "Choose a host", 2, 4, 3.5),

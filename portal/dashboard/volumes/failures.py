@@ -66,7 +66,9 @@ FAILURES = RecordList[Message](
         Column("text", "Failure", lambda row: cells.bdi(_text(row)), sort="text", plain=_text, titled=False),
         Column("kind", "Kind", _kind, sort="resource_type", css="muted"),
         Column(
-            *("resource", "Resource", _resource),
+            "resource",
+            "Resource",
+            _resource,
             sort="resource_id",
             plain=lambda row: row["resource"] or row["message"].resource_id or "",
         ),

@@ -30,14 +30,18 @@ MOST = 200
 
 def _yes(column: str) -> Filter:
     return Filter(
-        *(column, column.capitalize(), fixed(("yes", "Yes"), ("no", "No"))),
+        column,
+        column.capitalize(),
+        fixed(("yes", "Yes"), ("no", "No")),
         lambda _, value: Q(**{column: value == "yes"}),
     )
 
 
 def _size(of: str) -> Column:
     return Column(
-        *("size", "Size", lambda row: cells.gib(row[of].size_gb)),
+        "size",
+        "Size",
+        lambda row: cells.gib(row[of].size_gb),
         sort="size_gb",
         css="num text-nowrap",
         largest_first=True,
@@ -158,7 +162,7 @@ VOLUMES = RecordList[Volume](
     create=HeadLink("New volume", "dashboard:volume_create", rule="volume:create", first="Create the first volume"),
     beside=(
         HeadLink(
-            *("Accept transfer", "dashboard:transfer_accept", "arrow-left-right", "volume:accept_transfer"), asks=True
+            "Accept transfer", "dashboard:transfer_accept", "arrow-left-right", "volume:accept_transfer", asks=True
         ),
     ),
 )
@@ -177,7 +181,10 @@ def _snapshot_buttons(row: Row) -> object:
     create = cells.NOTHING
     if row["can_create_volume"]:
         create = cells.button(
-            *("plus-lg", "New volume", snapshot, "dashboard:volume_create"),
+            "plus-lg",
+            "New volume",
+            snapshot,
+            "dashboard:volume_create",
             query=f"snapshot={snapshot.id.hex}",
             asks=False,
             label="New volume from {}",
@@ -208,7 +215,9 @@ SNAPSHOTS = RecordList[Snapshot](
         columns.name(_plain_name("snapshot"), itemgetter("snapshot")),
         _status("snapshot"),
         Column(
-            *("volume", "Volume", lambda row: cells.link(row["volume"], "dashboard:volume", row["volume"].id)),
+            "volume",
+            "Volume",
+            lambda row: cells.link(row["volume"], "dashboard:volume", row["volume"].id),
             sort=Lower("volume__name"),
         ),
         _size("snapshot"),
@@ -278,7 +287,9 @@ BACKUPS = RecordList[Backup](
         _status("backup", "fail_reason"),
         Column("volume", "Volume", _volume_of, sort="volume_id"),
         Column(
-            *("size", "Size", _stored),
+            "size",
+            "Size",
+            _stored,
             sort="size_gb",
             plain=lambda row: cells.gib(row["backup"].size_gb),
             css="num text-nowrap",

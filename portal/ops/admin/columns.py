@@ -54,7 +54,11 @@ def meter(used: float, limit: float, words: object, *, reserved: int = 0) -> Saf
         '<span class="meter-cell"><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
         '<rect class="track" width="100" height="8"/><rect class="kept" x="{}" width="{}" height="8"/>'
         '<rect class="{}" width="{}" height="8"/></svg>{}</span>',
-        *(100 - reserved, reserved, "over" if percent >= FULL * (100 - reserved) else "this", f"{percent:.1f}", words),
+        100 - reserved,
+        reserved,
+        "over" if percent >= FULL * (100 - reserved) else "this",
+        f"{percent:.1f}",
+        words,
     )
 
 

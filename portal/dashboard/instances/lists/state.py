@@ -47,7 +47,9 @@ def state(row: StatusRow) -> SafeString:
     parts = [
         format_html(
             '<span data-testid="instance-status" data-status="{}" data-task="{}">{}</span>',
-            *(row.api_status, instance.task_state or "", cells.status(row.status)),
+            row.api_status,
+            instance.task_state or "",
+            cells.status(row.status),
         )
     ]
     if instance.locked:
@@ -87,5 +89,8 @@ def _steps(row: StatusRow) -> SafeString:
     return format_html(
         '<svg class="progress-steps" viewBox="0 0 {}00 10" preserveAspectRatio="none" role="img" '
         'aria-label="{} of {} steps done">{}</svg>',
-        *(len(row.steps), tags.steps_done(row.steps), len(row.steps), boxes),
+        len(row.steps),
+        tags.steps_done(row.steps),
+        len(row.steps),
+        boxes,
     )

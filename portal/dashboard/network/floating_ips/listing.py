@@ -149,7 +149,8 @@ FLOATING_IPS = RecordList[FloatingIP](
         "do both on the instance's page.",
     ),
     create=HeadLink(
-        *("Allocate floating IP", "dashboard:floating_ip_allocate"),
+        "Allocate floating IP",
+        "dashboard:floating_ip_allocate",
         rule="create_floatingip",
         asks=True,
         first="Allocate the first one",

@@ -159,7 +159,10 @@ def _buttons(row: Row) -> object:
     if row["can_launch"] and row["usable"] and network.subnets.all():
         result.append(
             cells.button(
-                *("rocket-takeoff", "Launch an instance", network, "dashboard:launch"),
+                "rocket-takeoff",
+                "Launch an instance",
+                network,
+                "dashboard:launch",
                 query=f"network={network.id.hex}",
                 label="Launch an instance on {}",
                 asks=False,
@@ -211,7 +214,10 @@ NETWORKS = RecordList[Network](
     find="Find by name, range or ID",
     filters=(
         Filter(
-            *("kind", "Kind", fixed(("own", "Own"), ("others", "Of others"), ("external", "External")), _kind),
+            "kind",
+            "Kind",
+            fixed(("own", "Own"), ("others", "Of others"), ("external", "External")),
+            _kind,
             quick=True,
         ),
         columns.status_filter(statuses.NETWORK_STATUS),

@@ -115,7 +115,8 @@ SECURITY_GROUPS = RecordList[SecurityGroup](
     kinds=wording.KINDS,
     empty=Empty("shield", "No security groups yet", ""),
     create=HeadLink(
-        *("New security group", "dashboard:security_group_create"),
+        "New security group",
+        "dashboard:security_group_create",
         rule="create_security_group",
         asks=True,
         first="Create the first group",
