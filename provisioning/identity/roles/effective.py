@@ -134,7 +134,7 @@ def token_subject(data: TokenData) -> TokenSubject | None:
 
     A token is not valid if it was revoked, its session was ended, its user, project or domain is disabled or deleted,
     the password was changed after it was issued, or the user has no role in the scope. Application credentials are not
-    checked (``application_credentials.limits_of``).
+    checked (``credentials.limits_of``).
     """
     scope = "project" if data.project_id else "domain" if data.domain_id else "system" if data.system else ""
     named = "s.name, s.domain_id" if scope == "project" else "s.name, s.id" if scope == "domain" else "'', ''"

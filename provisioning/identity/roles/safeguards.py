@@ -51,9 +51,9 @@ def is_superior(context: RequestContext, record: User | Group) -> bool:
     """Return whether a user or group has rights that the caller lacks, because policy may let non-operators manage
     users.
 
-    Such rights are roles that apply beyond domains (``role_reach``), directly or by a trust, and roles on the system or
-    on another domain. Operators do not lack any rights. For a domain's administrator, ``admin`` on that domain does not
-    count.
+    Such rights are roles that apply beyond domains (``roles_beyond_domains``), directly or by a trust, and roles on the
+    system or on another domain. Operators do not lack any rights. For a domain's administrator, ``admin`` on that
+    domain does not count.
     """
     if policy.allows(context, "admin_required"):
         return False

@@ -142,6 +142,6 @@ def requeue_of_dead_workers(group: str) -> int:
 def requeue_after_death(group: str) -> int:
     """Requeue the messages that a worker may have had when it died, started or not; returns their number.
 
-    Messages that were not started may also be in the group's own queue; ``queue.start`` lets only one copy start.
+    Messages that were not started may also be in the group's own queue; ``rows.start`` lets only one copy start.
     """
     return requeue_of_dead_workers(group) + rows.requeue(JobRun.objects.filter(group=group, worker=""))

@@ -55,7 +55,7 @@ def _run(message_id: int, group: str, message: JobMessage) -> None:
 def _start(message_id: int, group: str) -> int | None:
     """Record the start of a message, with retries during an outage of the database; return the number of its starts.
 
-    Returns None if the message must not run (``queue.start``). No other group runs the message during the outage.
+    Returns None if the message must not run (``rows.start``). No other group runs the message during the outage.
     """
     worker = worker_groups.process_mark(os.getpid())
     for tried in range(OUTAGE_TRIES):

@@ -108,7 +108,7 @@ def release(rows: QuerySet[FixedIP]) -> None:
 
 
 def release_of_ports(port_ids: Collection[uuid.UUID]) -> None:
-    """Release the addresses of these ports, as ``release`` does for one port."""
+    """Release the addresses of these ports and hold them, like ``release``."""
     if settings.ADDRESS_HOLD:
         _GIVE_BACK(ports=port_ids, now=timezone.now())
     _FREE(ports=port_ids)
