@@ -55,9 +55,9 @@ class BootSources:
         began = time.monotonic()
         image, kernel, ramdisk = self._requested
         images = (image if image is not None and self._needed() else None, kernel, ramdisk)
-        paths = [self._get(each) if each is not None else None for each in images]
-        got = [each for each in paths if each is not None]
-        self.disk, *files = (each.path if each is not None else None for each in paths)
+        cached = [self._get(each) if each is not None else None for each in images]
+        got = [each for each in cached if each is not None]
+        self.disk, *files = (each.path if each is not None else None for each in cached)
         self.boot = BootFiles(*files)
         self._facts |= {
             "cached": "true" if all(each.cached for each in got) else "false",

@@ -28,8 +28,8 @@ class ServerRecords:
 
     def spec(self, uuid: str) -> InstanceSpec | None:
         """Return the spec of one server; None if this host has not stored it."""
-        row = self._store.descriptions(SERVER).get(uuid)
-        return _spec.decode(row) if row is not None else None
+        content = self._store.descriptions(SERVER).get(uuid)
+        return _spec.decode(content) if content is not None else None
 
     def described(self) -> set[str]:
         """Return the ids of the servers whose specs this host has stored."""

@@ -211,14 +211,14 @@ class PoolRootDisks(PassingOn):
         """
         if self._size(uuid) is not None:
             return True
-        disk_name = self._elsewhere(uuid)
-        if len(disk_name) > 1:
-            raise HostError("The pool has several root disks of the server.", detail=" ".join(disk_name))
-        for name in disk_name:
+        names = self._elsewhere(uuid)
+        if len(names) > 1:
+            raise HostError("The pool has several root disks of the server.", detail=" ".join(names))
+        for name in names:
             if moment:
                 self._driver().snapshot(self._volume(uuid, 1, name), _moment(name))
             self._driver().rename(name, disk_id(uuid, self._host))
-        return bool(disk_name)
+        return bool(names)
 
     def _elsewhere(self, uuid: str) -> list[str]:
         """Return the ids of the guest's root disks that other hosts have."""

@@ -473,8 +473,8 @@ class Volumes:
 
 def _unmanaged_snapshots(driver: VolumeDriver, volume: StoredVolume) -> dict[str, int]:
     """Return name → bytes of a volume's unmanaged snapshots, without those that are being deleted or renamed."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for name in (name for name in volume.snapshots if is_unmanaged(name)):
         with contextlib.suppress(VolumeNotFoundError):
-            found[name] = driver.snapshot_size(volume.id, name)
-    return found
+            result[name] = driver.snapshot_size(volume.id, name)
+    return result

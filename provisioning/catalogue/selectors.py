@@ -76,10 +76,10 @@ def current_index() -> tuple[CatalogueIndex | None, Index | None]:
 def entry_of(entry_id: str) -> Entry:
     """Return an entry of the index. Raises NotFoundError."""
     _, index = current_index()
-    row = next((entry for entry in (index.images if index else ()) if entry.id == entry_id), None)
-    if row is None:
+    offered = next((entry for entry in (index.images if index else ()) if entry.id == entry_id), None)
+    if offered is None:
         raise NotFoundError(f"The catalogue has no image {entry_id[:64]}.")
-    return row
+    return offered
 
 
 def catalogue_for(context: RequestContext, only: Collection[str] | None = None) -> Catalogue:

@@ -14,14 +14,14 @@ def cleaned(schema: Mapping[str, Any]) -> Schema:
     """Return the stored form of a property's schema. Its default and enum values are converted to
     text, as in Glance.
     """
-    row = {name: schema[name] for name in FIELDS if schema.get(name) is not None}
-    if "default" in row:
-        row["default"] = str(row["default"])
-    if "enum" in row:
-        row["enum"] = _texts(row["enum"])
-    if "enum" in row.get("items", {}):
-        row["items"] = {**row["items"], "enum": _texts(row["items"]["enum"])}
-    return row
+    result = {name: schema[name] for name in FIELDS if schema.get(name) is not None}
+    if "default" in result:
+        result["default"] = str(result["default"])
+    if "enum" in result:
+        result["enum"] = _texts(result["enum"])
+    if "enum" in result.get("items", {}):
+        result["items"] = {**result["items"], "enum": _texts(result["items"]["enum"])}
+    return result
 
 
 def cleaned_all(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Schema]:

@@ -51,9 +51,9 @@ def entries(notifications: Iterable[Notification]) -> list[Entry]:
 
 def notify(notifications: Iterable[Notification]) -> None:
     """Send notifications in the caller's transaction."""
-    rows = entries(notifications)
-    if rows:
-        record_all(rows)
+    events = entries(notifications)
+    if events:
+        record_all(events)
 
 
 def send_again(ids: Sequence[int]) -> int:

@@ -152,8 +152,8 @@ def _allows(plan: Plan, port: FilteredPort, flow: Flow, direction: str) -> bool:
 
 
 def _is_among(address: str, document: SecurityGroupDocument, rule: SecurityRule) -> bool:
-    row = ranges.of(document).get(rule.remote_address_group_id or "")
-    return row is not None and row.holds(address)
+    address_group = ranges.of(document).get(rule.remote_address_group_id or "")
+    return address_group is not None and address_group.holds(address)
 
 
 def _is_in(address: str, network: str) -> bool:

@@ -75,10 +75,10 @@ class FakeMigrations(FakeFirmware):
                 self._write(uuid)
 
     def control_migration(self, uuid: str, action: str) -> None:
-        row = self._departures.get(uuid)
-        if row is None or not row.performing:
+        departure = self._departures.get(uuid)
+        if departure is None or not departure.performing:
             raise UnsupportedError("The guest is not being migrated.")
-        row.control(action)
+        departure.control(action)
 
     def change_guest(self, uuid: str, *, leaving: bool, power: PowerState) -> None:
         """Set the state of a guest that departs."""

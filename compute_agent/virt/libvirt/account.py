@@ -58,16 +58,16 @@ def choose(settings: AgentSettings, virt_type: str) -> Account:
     if not settings.own_libvirt or os.geteuid() != 0 or settings.guest_user == ROOT.name:
         return ROOT
     names = KNOWN if settings.guest_user == AUTO else (settings.guest_user,)
-    row = next((account for name in names if (account := _lookup(name)) is not None), None)
-    if row is None and settings.guest_user != AUTO:
+    chosen = next((account for name in names if (account := _lookup(name)) is not None), None)
+    if chosen is None and settings.guest_user != AUTO:
         raise ValueError(f"there is no user {settings.guest_user!r} for guests")
-    if row is None:
+    if chosen is None:
         log.warning("Guests run as root: create a user for them (useradd --system %s).", KNOWN[0])
         return ROOT
-    if virt_type == "kvm" and not _may_use(DEVICE, row):
-        log.warning("Guests run as root: user %s may not use %s; add it to the group that may.", row.name, DEVICE)
+    if virt_type == "kvm" and not _may_use(DEVICE, chosen):
+        log.warning("Guests run as root: user %s may not use %s; add it to the group that may.", chosen.name, DEVICE)
         return ROOT
-    return row
+    return chosen
 
 
 def _lookup(name: str) -> Account | None:

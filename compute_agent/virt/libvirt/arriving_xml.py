@@ -112,11 +112,11 @@ def _copy_names(mine: ET.Element, other: ET.Element) -> None:
     running = volume_table.owned(other)
     noted = dict[str, volume_table.Owner]()
     for owner, disk in volume_table.owned(mine):
-        row = next((each for there, each in running if there.is_same(owner)), None)
+        other_disk = next((each for there, each in running if there.is_same(owner)), None)
         target, serial = disk.find("target"), disk.find("serial")
-        if row is None or target is None or serial is None:
+        if other_disk is None or target is None or serial is None:
             continue
-        name, shown = _name(row), row.findtext("serial", "")
+        name, shown = _name(other_disk), other_disk.findtext("serial", "")
         if WORD.fullmatch(name):
             target.set("dev", name)
         if WORD.fullmatch(shown) and shown != owner.volume:

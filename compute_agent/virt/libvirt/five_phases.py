@@ -160,10 +160,10 @@ class _Parameters:
 
 
 def _done(result: int, cookie: _Cookie, phase: str) -> bytes:
-    results = cookie.pop()
+    content = cookie.pop()
     if result < 0:
         raise libvirt.libvirtError(f"virDomainMigrate{phase}3Params() failed")
-    return results
+    return content
 
 
 def _pointer(wrapper: Any, kind: bytes) -> int:

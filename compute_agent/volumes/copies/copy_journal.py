@@ -28,10 +28,11 @@ class CopyJournal:
     def done(self) -> int:
         """Return the number of complete bytes; 0 if there is no such copy."""
         try:
-            found = msgspec.json.decode(self._file.read_bytes(), type=_Progress)
+            progress = msgspec.json.decode(self._file.read_bytes(), type=_Progress)
         except (OSError, msgspec.DecodeError):
             return 0
-        return found.done if (found.copy, found.boot) == (self._copy, self._boot) and self._path.exists() else 0
+        current = (progress.copy, progress.boot) == (self._copy, self._boot) and self._path.exists()
+        return progress.done if current else 0
 
     def record(self, done: int) -> None:
         part = self._file.with_suffix(".part")

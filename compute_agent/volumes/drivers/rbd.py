@@ -259,10 +259,10 @@ class RbdDriver(VolumeDriver):
             raise
 
     def snapshot_size(self, volume_id: str, snapshot_id: str) -> int:
-        found = self.images.size(_image(volume_id), snapshot_id)
-        if found is None:
+        size = self.images.size(_image(volume_id), snapshot_id)
+        if size is None:
             raise VolumeNotFoundError("snapshot")
-        return found - found % GIB
+        return size - size % GIB
 
     def depth(self, volume_id: str) -> int:
         """Count the volumes in the image's chain of parents. Images of the cloud do not count."""

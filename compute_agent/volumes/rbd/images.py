@@ -251,10 +251,10 @@ class CephImages:
         internal id of an image in the trash.
         """
         whose = ("--pool", self.location.pool, "--image-id", image) if number else (self._spec(image),)
-        row = json.loads(self._rbd("info", *whose, "--format", "json")).get("parent")
-        if row is None:
+        record = json.loads(self._rbd("info", *whose, "--format", "json")).get("parent")
+        if record is None:
             return None
-        return Parent(row["image"], row.get("id", ""), deleted=bool(row.get("trash")))
+        return Parent(record["image"], record.get("id", ""), deleted=bool(record.get("trash")))
 
     def flatten(self, image: str, stopped: Stopped = never) -> None:
         """Copy into the image all data that it reads from its parents. The image may be in use. Raises StoppedError."""

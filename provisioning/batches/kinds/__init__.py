@@ -19,6 +19,6 @@ KINDS = {
 
 def action_named(kind: str, name: str) -> tuple[Kind, BatchAction] | None:
     """Return the declarations of a kind and its action; None if there is no such action."""
-    row = KINDS.get(kind)
-    action = row.action(name) if row else None
-    return (row, action) if row and action else None
+    declared = KINDS.get(kind)
+    action = declared.action(name) if declared else None
+    return (declared, action) if declared and action else None

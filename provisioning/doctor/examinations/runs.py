@@ -31,9 +31,9 @@ def run(
     """
     made = examination.chosen(names)
     started = timezone.now()
-    comparison = examination.examine(made, pause=examination.PAUSE if pause is None else pause)
-    treated = examination.treat(comparison, repair=repair)
-    counts = Counter(finding.severity for finding in comparison)
+    findings = examination.examine(made, pause=examination.PAUSE if pause is None else pause)
+    treated = examination.treat(findings, repair=repair)
+    counts = Counter(finding.severity for finding in findings)
     row = DoctorRun.objects.create(
         started_at=started,
         finished_at=timezone.now(),

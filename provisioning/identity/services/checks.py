@@ -83,10 +83,10 @@ def current(record: Model, column: str) -> dict[str, Any]:
     deleted.
     """
     rows = type(record)._default_manager.select_for_update().filter(pk=record.pk)
-    row = rows.values_list(column, flat=True).first()
-    if row is None:
+    value = rows.values_list(column, flat=True).first()
+    if value is None:
         raise _not_found(record)
-    return dict(row)
+    return dict(value)
 
 
 def store(record: Model, values: Mapping[str, Any]) -> None:

@@ -166,14 +166,14 @@ def encrypt(blob: str) -> str:
 def ec2_keys(blob: str) -> Ec2Keys:
     """Return the keys in the blob of an EC2 credential, or raise InvalidInputError."""
     try:
-        row = msgspec.json.decode(blob, type=Ec2Keys)
+        pair = msgspec.json.decode(blob, type=Ec2Keys)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise InvalidInputError(
             "The blob of an EC2 credential must be a JSON object with the strings access and secret.", field="blob"
         ) from error
-    if not row.access or not row.secret:
+    if not pair.access or not pair.secret:
         raise InvalidInputError("Neither access nor secret may be empty.", field="blob")
-    return row
+    return pair
 
 
 def credential_id(access: str) -> str:

@@ -28,9 +28,9 @@ def associate(context: RequestContext, namespace: str, values: Values) -> Metade
 def dissociate(context: RequestContext, namespace: str, resource_type: str) -> None:
     """Remove an association. Raises NotFoundError, ForbiddenError if the namespace is protected."""
     with transaction.atomic():
-        owner = owned(context, namespace)
-        association = association_of(owner, resource_type)
-        check_deletable(owner, f"resource-type-association {resource_type}")
+        record = owned(context, namespace)
+        association = association_of(record, resource_type)
+        check_deletable(record, f"resource-type-association {resource_type}")
         association.delete()
 
 

@@ -41,10 +41,10 @@ def add_tag(context: RequestContext, namespace: str, name: str) -> MetadefTag:
 def set_tags(context: RequestContext, namespace: str, names: Sequence[str], *, append: bool) -> list[MetadefTag]:
     """Replace all tags, or with ``append`` add tags. An empty list changes nothing, as in Glance."""
     with transaction.atomic():
-        owner = owned(context, namespace)
+        record = owned(context, namespace)
         if names and not append:
-            MetadefTag.objects.filter(namespace=owner).delete()
-        return write_tags(owner, names)
+            MetadefTag.objects.filter(namespace=record).delete()
+        return write_tags(record, names)
 
 
 def change_property(context: RequestContext, namespace: str, name: str, new: str, schema: Values) -> MetadefProperty:
@@ -64,18 +64,18 @@ def rename_tag(context: RequestContext, namespace: str, name: str, new: str) -> 
 def remove(context: RequestContext, namespace: str, kind: type[C], name: str) -> None:
     """Delete a property, object or tag. Raises NotFoundError, ForbiddenError if the namespace is protected."""
     with transaction.atomic():
-        owner = owned(context, namespace)
-        content = content_of(owner, kind, name)
-        check_deletable(owner, f"{KINDS[kind]} {content.name}")
+        record = owned(context, namespace)
+        content = content_of(record, kind, name)
+        check_deletable(record, f"{KINDS[kind]} {content.name}")
         content.delete()
 
 
 def remove_all(context: RequestContext, namespace: str, kind: type[C]) -> None:
     """Delete all properties, objects or tags of a namespace; raises the errors of ``remove``."""
     with transaction.atomic():
-        owner = owned(context, namespace)
-        check_deletable(owner, f"namespace {owner.namespace}")
-        rows_of(kind).filter(namespace=owner).delete()
+        record = owned(context, namespace)
+        check_deletable(record, f"namespace {record.namespace}")
+        rows_of(kind).filter(namespace=record).delete()
 
 
 def write_properties(namespace: MetadefNamespace, properties: Mapping[str, Values]) -> list[MetadefProperty]:
@@ -124,15 +124,15 @@ def _write(namespace: MetadefNamespace, kind: type[C], rows: list[C]) -> list[C]
 def _change(context: RequestContext, namespace: str, kind: type[C], name: str, columns: Values) -> C:
     check_text("name", columns["name"])
     with transaction.atomic():
-        owner = owned(context, namespace)
-        content = content_of(owner, kind, name)
+        record = owned(context, namespace)
+        content = content_of(record, kind, name)
         for column, value in columns.items():
             setattr(content, column, value)
         try:
             with transaction.atomic():
                 content.save(update_fields=[*columns, "updated_at"])
         except IntegrityError:
-            raise _taken(owner, kind, [columns["name"]]) from None
+            raise _taken(record, kind, [columns["name"]]) from None
     return content
 
 

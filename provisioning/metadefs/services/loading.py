@@ -23,10 +23,10 @@ def load(known: Iterable[WellKnown] = NAMESPACES) -> list[str]:
 
     In loaded namespaces, outdated descriptions of the treatment of properties are updated.
     """
-    names = list(known)
-    _renew(names)
+    well_known = list(known)
+    _renew(well_known)
     loaded = set(LoadedMetadef.objects.values_list("namespace", flat=True))
-    return [each.name for each in names if each.name not in loaded and _load(each)]
+    return [each.name for each in well_known if each.name not in loaded and _load(each)]
 
 
 def _renew(known: Iterable[WellKnown]) -> None:
