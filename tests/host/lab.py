@@ -217,13 +217,13 @@ class Interface:
     def send(self, frame: bytes) -> None:
         self.raw.send(frame)
 
-    def hears(self, requested: Callable[[bytes], bool], patience: float = PATIENCE) -> bytes | None:
-        """Return the first frame that arrives and is wanted."""
+    def hears(self, fits: Callable[[bytes], bool], patience: float = PATIENCE) -> bytes | None:
+        """Return the first frame that arrives and ``fits``."""
         deadline = time.monotonic() + patience
         while (left := deadline - time.monotonic()) > 0:
             if select.select([self.raw], [], [], left)[0]:
                 frame, origin = self.raw.recvfrom(65536)
-                if origin[2] != socket.PACKET_OUTGOING and requested(frame):
+                if origin[2] != socket.PACKET_OUTGOING and fits(frame):
                     return frame
         return None
 
@@ -300,14 +300,14 @@ def dns_addresses(answer: bytes) -> set[str]:
     return {socket.inet_ntoa(records[at * 16 + 12 : at * 16 + 16]) for at in range(count)}
 
 
-def dhcp_option(frame: bytes, requested: int) -> bytes:
+def dhcp_option(frame: bytes, number: int) -> bytes:
     """An option of the DHCP message in this frame; nothing when it is not there."""
     rest = frame[42 + 240 :]
     while rest and rest[0] != 255:
         if rest[0] == 0:
             rest = rest[1:]
             continue
-        if rest[0] == requested:
+        if rest[0] == number:
             return rest[2 : 2 + rest[1]]
         rest = rest[2 + rest[1] :]
     return b""

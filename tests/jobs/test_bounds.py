@@ -58,8 +58,8 @@ def test_the_guide_has_the_table() -> None:
     text = GUIDE.read_text()
     before, _, rest = text.partition(BEGIN)
     held, _, after = rest.partition(END)
-    requested = "\n" + "\n".join(table()) + "\n\n"
+    expected = "\n" + "\n".join(table()) + "\n\n"
     if os.environ.get("WRITE_BOUNDS"):
-        GUIDE.write_text(before + BEGIN + requested + END + after)
+        GUIDE.write_text(before + BEGIN + expected + END + after)
         return
-    assert held == requested, "if it is meant: WRITE_BOUNDS=1"
+    assert held == expected, "if it is meant: WRITE_BOUNDS=1"

@@ -118,12 +118,12 @@ def differences(service: str) -> set[Difference]:
     result: set[Difference] = set()
     mine = ours(service)
     for operation, shapes in reference(service).items():
-        for version, requested in shapes.items():
+        for version, expected in shapes.items():
             bodies = mine.get(operation, {}).get(version)
             if not bodies:
                 result.add((operation, "no answer", text_of(version) if version != (0, 0) else "any"))
             elif operation not in DATA_OPERATIONS:
-                result |= {(operation, *each) for each in _compare(requested, shape_of(bodies))}
+                result |= {(operation, *each) for each in _compare(expected, shape_of(bodies))}
     return result
 
 

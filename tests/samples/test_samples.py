@@ -54,9 +54,9 @@ def test_answers_are_as_recorded(
     if writes:
         store.store(service, name, scene.pairs)
     found = {(pair["name"], pair.get("since")): pair for pair in scene.pairs}
-    requested = {(pair["name"], pair.get("since")): pair for pair in store.load(service, name)}
-    assert list(found) == list(requested)
-    for key, pair in requested.items():
+    expected = {(pair["name"], pair.get("since")): pair for pair in store.load(service, name)}
+    assert list(found) == list(expected)
+    for key, pair in expected.items():
         assert store.exactly(found[key]) == store.exactly(pair), key
 
 

@@ -54,9 +54,9 @@ def test_each_page_has_a_place_in_the_navigation(checkout: Path) -> None:
         page = checkout / name
         targets = re.findall(r"^\* \[.+?\]\(([^):#]+\.md)\)", page.read_text(), re.MULTILINE)
         listed |= {(page.parent / target).resolve() for target in targets}
-    requested = {*checkout.glob("*.md"), *checkout.glob("docs/**/*.md")}
-    assert requested - listed == {checkout / "docs/README.md"}
-    assert listed <= requested
+    pages = {*checkout.glob("*.md"), *checkout.glob("docs/**/*.md")}
+    assert pages - listed == {checkout / "docs/README.md"}
+    assert listed <= pages
 
 
 def test_hooks_are_programs_of_the_checkout(checkout: Path) -> None:

@@ -43,8 +43,8 @@ def test_the_front_end_lock_names_hashes_and_no_registry(checkout: Path) -> None
     assert held
     assert all(entry["integrity"].startswith("sha512-") for entry in held.values())
     packages = json.loads((checkout / "package.json").read_text())
-    requested = packages["dependencies"] | packages["devDependencies"]
-    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in requested.values())
+    versions = packages["dependencies"] | packages["devDependencies"]
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions.values())
 
 
 def test_every_dependency_is_locked(checkout: Path) -> None:
@@ -59,9 +59,9 @@ def test_every_dependency_is_locked(checkout: Path) -> None:
         ("build", groups["build"]),
         ("docs", groups["docs"]),
     )
-    for lock, requested in pairs:
+    for lock, requirements in pairs:
         have = locked(checkout, lock)
-        names = {re.split(r"[\[<>=! ]", requirement)[0].lower().replace(".", "-") for requirement in requested}
+        names = {re.split(r"[\[<>=! ]", requirement)[0].lower().replace(".", "-") for requirement in requirements}
         assert names <= set(have), lock
 
 

@@ -27,10 +27,10 @@ def test_the_commands_of_the_page_are_there() -> None:
 def test_the_page_says_what_a_restore_does_to_each_kind_of_record() -> None:
     held = {handler.kind for handler in HANDLERS}
     assert {"server", "volume", "network"} <= held
-    requested = {CALLED.get(kind, f"{kind}s") for kind in held} | BESIDE
-    requested |= {"disks"} if leftovers.WORDS.keys() & {"disk", "root_disk"} else set()
+    needed = {CALLED.get(kind, f"{kind}s") for kind in held} | BESIDE
+    needed |= {"disks"} if leftovers.WORDS.keys() & {"disk", "root_disk"} else set()
     named = {word for row in ROWS for word in re.split(r", | and ", row)}
-    assert requested <= named
+    assert needed <= named
 
 
 @pytest.mark.parametrize("named", sorted(set(re.findall(r"`(tests/[^`:]+)`", PAGE))))

@@ -70,7 +70,7 @@ class Guest:
     async def follow(self, query: str = "", person: Person | None = None) -> Socket:
         return await console(self.open, person or self.people.alice, self.server.id, query)
 
-    async def accept_call(self) -> Call:
+    async def next_call(self) -> Call:
         """The question that reaches the host."""
         call = await hear(self.agent)
         assert isinstance(call, Call)
@@ -78,7 +78,7 @@ class Guest:
 
     async def dial(self, *kept: tuple[int, bytes]) -> Socket:
         """Be asked, agree, dial, and send what is kept of the log."""
-        call = await self.accept_call()
+        call = await self.next_call()
         assert isinstance(call.body, FollowConsoleCall)
         assert call.body.instance_id == str(self.server.id)
         assert call.body.share == f"project {self.server.project_id}"
@@ -251,7 +251,7 @@ async def test_a_reader_that_breaks_off_is_begun_again(guest: Guest) -> None:
 )
 async def test_a_host_that_refuses_is_asked_again_later(guest: Guest, answer: CallError, frame: dict[str, str]) -> None:
     page = await guest.follow()
-    await tell(guest.agent, CallReply(id=(await guest.accept_call()).id, result=answer))
+    await tell(guest.agent, CallReply(id=(await guest.next_call()).id, result=answer))
     assert await page.json() == frame
     await guest.dial((0, b"up"))
     assert (await page.json())["text"] == "up"
@@ -260,7 +260,7 @@ async def test_a_host_that_refuses_is_asked_again_later(guest: Guest, answer: Ca
 async def test_a_host_that_does_not_dial_is_said_in_a_sentence(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guest_logs, "DIAL_WITHIN", 0.05)
     page = await guest.follow()
-    await tell(guest.agent, CallReply(id=(await guest.accept_call()).id, result=ConsoleOpened()))
+    await tell(guest.agent, CallReply(id=(await guest.next_call()).id, result=ConsoleOpened()))
     assert await page.json() == {"error": "The server's host did not call back."}
 
 
@@ -268,7 +268,7 @@ async def test_a_server_without_a_guest_yet_is_waited_for(guest: Guest) -> None:
     await in_db(Instance.objects.filter(id=guest.server.id).update)(host=None)
     page = await guest.follow()
     await in_db(Instance.objects.filter(id=guest.server.id).update)(host=guest.host)
-    question = await guest.accept_call()
+    question = await guest.next_call()
     await tell(guest.agent, CallReply(id=question.id, result=CallError(code="not_found", message="no such guest")))
     await guest.dial((0, b"up"))
     assert (await page.json())["text"] == "up"

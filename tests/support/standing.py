@@ -231,22 +231,22 @@ def pytest_fixture_setup(
         request.getfixturevalue("django_db_setup")
         with _unblocked(item):
             _stage.prepare(item)
-    generator = yield
+    result = yield
     if fixturedef.argname == "_django_db_helper" and _stage.copies:
         _let_hosts_be_up()
         caches["rates"].clear()
-    return generator
+    return result
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
     """Let only stand what the next test of the module needs as well."""
-    generator = yield
+    result = yield
     if _stage.layers:
         with _unblocked(item):
             same = nextitem is not None and nextitem.path == item.path
             _stage.unwind(_stage.common(_needs(nextitem)) if nextitem is not None and same else 0)
-    return generator
+    return result
 
 
 def _unblocked(item: pytest.Item) -> Any:

@@ -66,9 +66,9 @@ def shown(sdk: Connection, kind: str, ident: str) -> Any:
 
 def becomes(sdk: Connection, kind: str, ident: str, status: str) -> str:
     def there() -> bool:
-        server = shown(sdk, kind, ident)
-        assert server["status"] == status or not server["status"].startswith("error"), server
-        return bool(server["status"] == status)
+        record = shown(sdk, kind, ident)
+        assert record["status"] == status or not record["status"].startswith("error"), record
+        return bool(record["status"] == status)
 
     wait_for(f"{kind} {ident} becomes {status}", there)
     return ident

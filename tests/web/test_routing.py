@@ -51,13 +51,13 @@ def test_the_same_view_is_found_as_by_the_whole_list(service: str) -> None:
     assert len(known) > 20
     for path in sorted({*paths, "", "/", "//", "/v2", "/v9/nothing", "/v2.1//servers", "/%"}):
         try:
-            requested = plain.resolve(path)
+            expected = plain.resolve(path)
         except Resolver404:
             with pytest.raises(Resolver404):
                 indexed.resolve(path)
             continue
         found = indexed.resolve(path)
-        assert (found.func, found.args, found.kwargs) == (requested.func, requested.args, requested.kwargs), path
+        assert (found.func, found.args, found.kwargs) == (expected.func, expected.args, expected.kwargs), path
 
 
 def test_a_page_whose_name_begins_like_a_service_is_a_page() -> None:

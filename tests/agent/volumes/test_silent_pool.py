@@ -82,16 +82,18 @@ async def test_a_silent_ceph_holds_up_nothing_but_its_own_pool(tmp_path: Path, d
                 waiting = [make_in(far) for _ in range(AT_ONCE)]
                 for each in waiting:
                     stage.host.accept(each)
-                call = [asyncio.ensure_future(stage.host.answer(PoolContentsCall(pool_id=far))) for _ in range(AT_ONCE)]
+                calls = [
+                    asyncio.ensure_future(stage.host.answer(PoolContentsCall(pool_id=far))) for _ in range(AT_ONCE)
+                ]
                 assert await warnings(stage) == [SILENT, ""]
                 await _goes_on(stage, near)
                 with pytest.raises(PoolUnavailableError):
                     volumes.driver(far)
                 assert not stage.ends(waiting[0])
-                assert not call[0].done()
+                assert not calls[0].done()
             for each in waiting:
                 await stage.end_of(each)
-            await asyncio.gather(*call)
+            await asyncio.gather(*calls)
             while await warnings(stage) != ["", ""]:
                 await asyncio.sleep(1)
             assert (await stage.do(make_in(far))).kind == "finished"

@@ -154,11 +154,11 @@ def test_a_tree_shows_others_only_what_they_may_enter(people: People) -> None:
     assign_role(people.alice.user, middle, "reader")
     assign_role(people.alice.user, low, "reader")
     token = issue_token(people.alice.user, middle, ("password",)).value
-    row = Api(None, **{"X-Auth-Token": token}).get(f"{V3}/projects/{middle.id.hex}?parents_as_list&subtree_as_list")
-    project = row.json()["project"]
+    answer = Api(None, **{"X-Auth-Token": token}).get(f"{V3}/projects/{middle.id.hex}?parents_as_list&subtree_as_list")
+    project = answer.json()["project"]
     assert project["parents"] == []
     assert [each["project"]["id"] for each in project["subtree"]] == [low.id.hex]
-    assert top.name not in row.content.decode()
+    assert top.name not in answer.content.decode()
 
 
 def test_open_projects_stand_below_open_ones(people: People) -> None:

@@ -307,8 +307,8 @@ def led_out(cloud: Cloud, alice: RequestContext, row: Instance) -> tuple[Router,
 def test_what_the_records_do_not_know_is_forgotten(cloud: Cloud, alice: RequestContext) -> None:
     first, _, one, two = two_guests(cloud, alice)
     router, floating = led_out(cloud, alice, first)
-    requested = {(ROUTER, str(router.id)), (FLOATING_IP, str(floating.id))}
-    assert requested <= one.documents.keys()
+    needed = {(ROUTER, str(router.id)), (FLOATING_IP, str(floating.id))}
+    assert needed <= one.documents.keys()
     FloatingIP.objects.all().delete()
     Router.objects.all().delete()
     Port.objects.filter(device_owner__startswith="network:router").delete()
