@@ -47,10 +47,10 @@ def as_command_errors() -> Iterator[None]:
 
 def domain(text: str) -> Domain:
     """Return the domain with this id, otherwise with this name."""
-    row = by_id(Domain, text) or record_by(Domain, name=text)
-    if row is None:
+    record = by_id(Domain, text) or record_by(Domain, name=text)
+    if record is None:
         raise CommandError(f"There is no domain {text}.")
-    return row
+    return record
 
 
 def project(text: str, where: Domain) -> Project:
@@ -67,20 +67,20 @@ def group(text: str, where: Domain) -> Group:
 
 def _in_domain(model: type[Named], text: str, where: Domain) -> Named:
     """Return the record with this name in the domain, otherwise with this id."""
-    named = record_by(model, name=text, domain_id=where.id) or by_id(model, text)
-    if named is None:
+    record = record_by(model, name=text, domain_id=where.id) or by_id(model, text)
+    if record is None:
         raise CommandError(f"There is no {model.__name__.lower()} {text} in the domain {where.name}.")
-    return named
+    return record
 
 
 def role(text: str) -> Role:
     """Return the global role with this name, otherwise the role with this id."""
     every = lookups.roles()
-    row = next((each for each in every if each.name == text), None) or by_id(Role, text)
-    if row is None:
+    record = next((each for each in every if each.name == text), None) or by_id(Role, text)
+    if record is None:
         known = ", ".join(each.name for each in every[:20])
         raise CommandError(f"There is no role {text}. There are: {known}.")
-    return row
+    return record
 
 
 def add_password_options(parser: ArgumentParser, *, required: bool) -> None:

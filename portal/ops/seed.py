@@ -283,8 +283,8 @@ def _upload(context: RequestContext, path: Path | None, digest: str) -> Image:
     return images.upload(context, record.id, _chunks(path))
 
 
-def _image_record(existing: Image) -> dict[str, str]:
-    return {"id": str(existing.id), "name": existing.name, "status": existing.status}
+def _image_record(record: Image) -> dict[str, str]:
+    return {"id": str(record.id), "name": record.name, "status": record.status}
 
 
 def _chunks(path: Path | None) -> Iterator[bytes]:

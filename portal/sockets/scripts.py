@@ -90,5 +90,5 @@ class ScriptsConsumer(Follower):
 
 
 def _data(event: LoggedEvent) -> dict[str, Any]:
-    row = event.payload.get("payload", {}).get(_DATA, {})
-    return row if isinstance(row, dict) else {}
+    data = event.payload.get("payload", {}).get(_DATA, {})
+    return data if isinstance(data, dict) else {}

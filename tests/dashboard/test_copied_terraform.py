@@ -69,7 +69,7 @@ def broken(resource: str, given: Mapping[str, str]) -> Iterator[str]:
 
 
 def arguments(text: str) -> dict[str, str]:
-    return {result[1]: result[2] for result in re.finditer(r"(\w+)(!?(?:\*|\{\}|\[[^\]]*\])?)", text)}
+    return {match[1]: match[2] for match in re.finditer(r"(\w+)(!?(?:\*|\{\}|\[[^\]]*\])?)", text)}
 
 
 def problems(text: str) -> list[str]:

@@ -350,8 +350,8 @@ def test_the_deletion_says_which_volumes_go_with_the_instance(
     BlockDevice.objects.create(**disk, delete_on_termination=True)
     BlockDevice.objects.create(**disk, delete_on_termination=True)
     root = BlockDevice.objects.create(**disk)
-    requested = at_alice.get(url, headers=HTMX).content.decode()
-    assert "its disk is removed. This cannot be undone. 2 volumes are deleted with it. 1 volume is kept." in requested
+    question = at_alice.get(url, headers=HTMX).content.decode()
+    assert "its disk is removed. This cannot be undone. 2 volumes are deleted with it. 1 volume is kept." in question
     BlockDevice.objects.filter(id=root.id).update(boot_index=0)
-    requested = at_alice.get(url, headers=HTMX).content.decode()
-    assert "The guest is stopped. This cannot be undone. 2 volumes are deleted with it. 1 volume is kept." in requested
+    question = at_alice.get(url, headers=HTMX).content.decode()
+    assert "The guest is stopped. This cannot be undone. 2 volumes are deleted with it. 1 volume is kept." in question

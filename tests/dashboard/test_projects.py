@@ -207,8 +207,8 @@ def test_roles_of_a_project_above_are_inherited(at_operator: Client, alice: Pers
 
 def test_a_member_is_found_and_added(at_operator: Client, alice: Person, charlie: Person) -> None:
     address = f"/projects/{alice.project_id}/members/add/"
-    row = at_operator.get(f"{address}?q=CHAR")
-    assert offered(row, "who") == ["charlie"]
+    page = at_operator.get(f"{address}?q=CHAR")
+    assert offered(page, "who") == ["charlie"]
     typed = {"who": f"user:{charlie.user_id.hex}", "roles": [str(role("reader").id), str(role("member").id)]}
     answer = at_operator.post(address, typed, follow=True)
     assert "charlie has a role on wonderland now." in answer.content.decode()

@@ -56,9 +56,9 @@ def sign_in(page: Page, cloud: OneMachine) -> None:
 
 def watch(page: Page) -> list[str]:
     """Return a list that gets the errors of the page's scripts."""
-    values: list[str] = []
-    page.on("pageerror", lambda error: values.append(str(error)))
-    return values
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    return errors
 
 
 def test_back_and_reload_leave_each_dialog(enter: Enter, cloud: OneMachine, server: str) -> None:

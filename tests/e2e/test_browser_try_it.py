@@ -40,14 +40,14 @@ def test_an_operation_is_tried(simulated: OneMachine, chromium: Browser) -> None
     wait_for("the operation is shown", opened)
     flavors.locator(".opblock-summary-control").click()
     flavors.get_by_role("button", name="Try it out").click()
-    with page.expect_response(lambda answer: "/compute/v2.1/flavors" in answer.url) as requested:
+    with page.expect_response(lambda answer: "/compute/v2.1/flavors" in answer.url) as response:
         flavors.get_by_role("button", name="Execute").click()
-    assert requested.value.status == 200
-    assert requested.value.request.headers["openstack-api-version"] == "compute 2.96"
-    assert requested.value.json()["flavors"]
+    assert response.value.status == 200
+    assert response.value.request.headers["openstack-api-version"] == "compute 2.96"
+    assert response.value.json()["flavors"]
     assert "token" not in page.url
     expect(flavors.locator(".live-responses-table td.response-col_status").last).to_have_text("200")
-    token = requested.value.request.headers["x-auth-token"]
+    token = response.value.request.headers["x-auth-token"]
     assert len(token) > 100
     assert token not in page.content()
     page.evaluate("scrollTo(0, 0)")

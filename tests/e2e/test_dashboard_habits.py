@@ -173,10 +173,10 @@ def note(socket: WebSocket, sent: list[bytes]) -> None:
     socket.on("framesent", keep)
 
 
-def hear(page: Page, sent: list[bytes], requested: bytes) -> None:
+def hear(page: Page, sent: list[bytes], expected: bytes) -> None:
     """Wait for bytes that the page sends; they are noted while Playwright waits."""
     for _ in range(1200):
-        if requested in b"".join(sent):
+        if expected in b"".join(sent):
             return
         page.wait_for_timeout(50)
     raise AssertionError(sent)

@@ -114,12 +114,12 @@ def where(cloud: OneMachine, server: str) -> list[str]:
 
 def running(cloud: OneMachine, server: str) -> list[int]:
     """The numbers of the hosts with a running guest of a server, once for each guest."""
-    values = []
+    numbers = []
     for number in HOSTS:
         inside = processes_in([cloud.switch.guests(number), cloud.switch.machine(number)])
         lines = map(command_line, inside)
-        values += [number for line in lines if line.startswith("/usr/bin/qemu-system") and server in line]
-    return values
+        numbers += [number for line in lines if line.startswith("/usr/bin/qemu-system") and server in line]
+    return numbers
 
 
 def number_of(host: str) -> int:

@@ -123,15 +123,15 @@ def _launched(aws: Aws, user: Terminal, tmp_path: Path) -> str:
 def _metadata_agrees(aws: Aws, user: Terminal, instance: str) -> None:
     """What the guest reads of itself is what the API says of it."""
     (reservation,) = aws.ec2.describe_instances(InstanceIds=[instance])["Reservations"]
-    (instances,) = reservation["Instances"]
+    (described,) = reservation["Instances"]
     names = {
         "instance-id": instance,
-        "ami-id": instances["ImageId"],
-        "instance-type": instances["InstanceType"],
-        "local-ipv4": instances["PrivateIpAddress"],
+        "ami-id": described["ImageId"],
+        "instance-type": described["InstanceType"],
+        "local-ipv4": described["PrivateIpAddress"],
         "reservation-id": reservation["ReservationId"],
         "security-groups": "day",
-        "placement/availability-zone": instances["Placement"]["AvailabilityZone"],
+        "placement/availability-zone": described["Placement"]["AvailabilityZone"],
     }
     read = "; ".join(f"wget -q -O - {METADATA}/meta-data/{name}; echo" for name in names)
     assert user.guest("daily", read).split() == list(names.values())

@@ -19,15 +19,15 @@ CREATE = ("server", "create", "--image", "novella-guest", "--flavor", "m1.nano",
 def guests_of(cloud: OneMachine) -> list[str]:
     """The QEMU processes in this cloud's network namespace."""
     pids = subprocess.run(["ip", "netns", "pids", cloud.netns], capture_output=True, text=True, check=True).stdout
-    values = []
+    lines = []
     for pid in pids.split():
         try:
             line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
         if line.startswith("/usr/bin/qemu-system"):
-            values.append(line)
-    return values
+            lines.append(line)
+    return lines
 
 
 def taps_of(cloud: OneMachine) -> list[str]:

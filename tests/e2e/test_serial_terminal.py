@@ -54,14 +54,14 @@ def rows(line: Page) -> list[str]:
     return [row.replace("\xa0", " ").rstrip() for row in line.locator(".xterm-rows > div").all_inner_texts()]
 
 
-def heard(line: Page, sent: list[bytes], requested: re.Pattern[bytes]) -> re.Match[bytes]:
+def heard(line: Page, sent: list[bytes], expected: re.Pattern[bytes]) -> re.Match[bytes]:
     """Wait until the terminal has sent this."""
 
     def look() -> re.Match[bytes] | None:
         line.evaluate("0")  # lets Playwright hand over what was sent
-        return next(filter(None, map(requested.fullmatch, sent)), None)
+        return next(filter(None, map(expected.fullmatch, sent)), None)
 
-    result: re.Match[bytes] = wait_for(f"{requested.pattern!r} is sent", look)
+    result: re.Match[bytes] = wait_for(f"{expected.pattern!r} is sent", look)
     return result
 
 

@@ -383,8 +383,8 @@ def test_no_packet_or_connection_is_lost_while_agents_and_portal_are_started_aga
     wait_for("all is sent", lambda: town.first.run("cat /tmp/sent", check=False) != "", 30)
     sent = int(town.first.run("cat /tmp/sent"))
     assert sent > 20
-    requested = [str(number) for number in range(sent)]
-    wait_for("all has come, in order", lambda: town.third.run("cat /tmp/got").split() == requested, 30)
+    expected = [str(number) for number in range(sent)]
+    wait_for("all has come, in order", lambda: town.third.run("cat /tmp/got").split() == expected, 30)
 
 
 def agent_of(cloud: OneMachine, number: int) -> int:

@@ -216,8 +216,8 @@ def backups(do: Clients) -> None:
     assert "already exists" in do.refused("volume backup restore cmd-backup cmd-restored")
     do("volume backup restore --force cmd-backup cmd-restored -f json")
     do.until("volume", "cmd-restored")
-    requested = f"volume backup record import {record['backup_service']} {record['backup_url']}"
-    assert "backup" in do.refused(f"{requested} -f json").lower()
+    command = f"volume backup record import {record['backup_service']} {record['backup_url']}"
+    assert "backup" in do.refused(f"{command} -f json").lower()
     do("volume backup delete cmd-backup", "volume delete cmd-restored")
     do.gone("backup", "cmd-backup")
 

@@ -108,9 +108,9 @@ def place(sdk: Connection, volume: str) -> str:
 def local(sdk: Connection, host: int, kind: str = "local") -> str:
     """Make a volume in the own pool of a host: where it lies elsewhere it is moved there."""
     volume = made(sdk, size=1, volume_type=kind)
-    requested = f"host-{host}@nbd#local"
-    if place(sdk, volume) != requested:
-        move(sdk, volume, requested)
+    pool = f"host-{host}@nbd#local"
+    if place(sdk, volume) != pool:
+        move(sdk, volume, pool)
     return volume
 
 

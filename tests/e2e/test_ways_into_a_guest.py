@@ -213,9 +213,9 @@ FRAME = re.compile(rb"\x82[\x00-\x7d]")
 """The head of a short frame of bytes: a guest's words come in pieces."""
 
 
-def read_until(client: socket.socket, read: bytes, requested: bytes) -> None:
+def read_until(client: socket.socket, read: bytes, expected: bytes) -> None:
     deadline = time.monotonic() + PATIENCE  # a guest that has just been started says nothing until it has booted
-    while requested not in FRAME.sub(b"", read):
+    while expected not in FRAME.sub(b"", read):
         assert time.monotonic() < deadline, read
         read += client.recv(65536)
 

@@ -126,8 +126,8 @@ def test_pools_of_one_name_are_told_apart_where_one_is_chosen(admin: Client, tow
     page = admin.get(f"{PAGES}volume/").content.decode()
     for each in (town.host.name, other.host.name):
         assert page.count(f"{each}@fake#local") >= 1, "among the filters"
-    requested = act(admin, f"{PAGES}volume/", "migrate", [Volume.objects.get()]).content.decode()
-    assert all(f"{each}@fake#local" in requested for each in (town.host.name, other.host.name))
+    question = act(admin, f"{PAGES}volume/", "migrate", [Volume.objects.get()]).content.decode()
+    assert all(f"{each}@fake#local" in question for each in (town.host.name, other.host.name))
 
 
 @pytest.mark.slow

@@ -78,8 +78,8 @@ def _buttons(row: Row) -> object:
 
 
 def _projects(context: RequestContext) -> list[tuple[str, str]]:
-    rows = own_application_credentials(context).order_by("project__name", "project").distinct()
-    return [(str(key), name) for key, name in rows.values_list("project", "project__name")]
+    credentials = own_application_credentials(context).order_by("project__name", "project").distinct()
+    return [(str(key), name) for key, name in credentials.values_list("project", "project__name")]
 
 
 def _valid(_: RequestContext, value: str) -> Q:

@@ -26,8 +26,8 @@ STATES = (("running", "Running"), ("refused", "With resources not changed"))
 _CONDITIONS = {"running": Q(finished_at=None), "refused": Q(unsuccessful__gt=0)}
 
 
-def _rows(_: RequestContext, batchs: Sequence[Batch]) -> list[Row]:
-    return [row_of(each) for each in batchs]
+def _rows(_: RequestContext, batches: Sequence[Batch]) -> list[Row]:
+    return [row_of(each) for each in batches]
 
 
 def _search(_: RequestContext, text: str) -> Q:

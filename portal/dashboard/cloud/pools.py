@@ -141,8 +141,8 @@ def _host(_: RequestContext, value: str) -> Q:
 
 
 def _zones(_: RequestContext) -> list[tuple[str, str]]:
-    rows = StoragePool.objects.order_by("availability_zone").values_list("availability_zone", flat=True).distinct()
-    return [(zone, zone) for zone in rows]
+    zones = StoragePool.objects.order_by("availability_zone").values_list("availability_zone", flat=True).distinct()
+    return [(zone, zone) for zone in zones]
 
 
 def _name(row: PoolRow) -> object:

@@ -177,8 +177,8 @@ class NewUserForm(UserForm, PasswordForm):
         """Find the role by name, even if it was not offered. Without a default project the role is ignored."""
         typed = super().clean()
         chosen = typed.get("role")
-        row = next((role for role in dashboard_lists.roles_to_choose() if role.name == chosen), None)
-        typed["role"] = row if typed.get("project") else None
+        role = next((each for each in dashboard_lists.roles_to_choose() if each.name == chosen), None)
+        typed["role"] = role if typed.get("project") else None
         return typed
 
 

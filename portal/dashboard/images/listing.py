@@ -105,9 +105,10 @@ _SHARED = Q(visibility=Image.Visibility.SHARED)
 
 
 def _formats(context: RequestContext) -> Iterable[tuple[str, str]]:
-    rows = selectors.listed_images(context).exclude(disk_format=None).exclude(disk_format="")
+    images = selectors.listed_images(context).exclude(disk_format=None).exclude(disk_format="")
     return [
-        (str(each), str(each)) for each in rows.order_by("disk_format").values_list("disk_format", flat=True).distinct()
+        (str(each), str(each))
+        for each in images.order_by("disk_format").values_list("disk_format", flat=True).distinct()
     ]
 
 

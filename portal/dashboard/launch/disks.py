@@ -74,5 +74,5 @@ def _row(each: Any) -> tuple[str, ...]:
 def _texts(data: Mapping[str, Any], name: str) -> Sequence[str]:
     if isinstance(data, MultiValueDict):
         return [str(each) for each in data.getlist(name)]
-    row = data.get(name, ())
-    return [row] if isinstance(row, str) else list(row)
+    value = data.get(name, ())
+    return [value] if isinstance(value, str) else list(value)

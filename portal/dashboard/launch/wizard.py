@@ -112,8 +112,8 @@ class Wizard:
     def disks(self) -> Sequence[str]:
         """Return the data disks of the first instance in words; empty while they are invalid."""
         bound = self.form.is_bound and "disks" not in self.form.locked
-        row = self.form.cleaned_data.get("disks") if bound else self.form["disks"].value()
-        rows = [each for each in row or () if isinstance(each, DataDisk)]
+        disks = self.form.cleaned_data.get("disks") if bound else self.form["disks"].value()
+        rows = [each for each in disks or () if isinstance(each, DataDisk)]
         name, count = str(self.chosen("name") or "").strip(), self.form.number
         first = numbered(name, 0, count, placeholder=PLACEHOLDER)
         return [

@@ -66,7 +66,7 @@ class ProfileForm(Form):
         chosen = self.cleaned_data["project"]
         if not chosen:
             return None
-        row = next((project for project in self.projects if project.id == read_id(chosen)), None)
-        if row is None:
+        project = next((each for each in self.projects if each.id == read_id(chosen)), None)
+        if project is None:
             raise forms.ValidationError("Choose a project that you have a role on.")
-        return row
+        return project

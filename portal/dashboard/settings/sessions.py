@@ -66,10 +66,10 @@ class SessionEnd(QuestionPage, SessionPage):
     stays = True
 
     def find(self) -> None:
-        row = next((each for each in sign_ins_of(self.user) if each.id == self.kwargs["sign_in_id"]), None)
-        if row is None:
+        sign_in = next((each for each in sign_ins_of(self.user) if each.id == self.kwargs["sign_in_id"]), None)
+        if sign_in is None:
             raise NotFoundError("The session does not exist.")
-        self.record = row
+        self.record = sign_in
 
     def text(self) -> str:
         return f"Its next request is refused. {_again(self.record)}".strip()

@@ -39,8 +39,8 @@ class VolumeEdit(SheetPage, VolumePage):
     def calls(self, form: Form) -> Sequence[Call]:
         changed, ids = changes(form), {"volume": str(self.record.id)}
         flags = (("bootable", copied.BOOTABLE), ("read_only", copied.READ_ONLY))
-        found = [Call(kind, {**ids, name: changed[name]}) for name, kind in flags if name in changed]
-        return [*edit(copied.VOLUME_EDIT, ids, changed), *found]
+        actions = [Call(kind, {**ids, name: changed[name]}) for name, kind in flags if name in changed]
+        return [*edit(copied.VOLUME_EDIT, ids, changed), *actions]
 
     def title(self) -> str:
         return f"Edit {bdi(name_of(self.record))}"

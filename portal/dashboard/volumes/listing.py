@@ -244,8 +244,8 @@ SNAPSHOTS = RecordList[Snapshot](
 def _volumes(context: RequestContext) -> list[tuple[str, str]]:
     """Return the volumes with snapshots or backups."""
     copied = Q(snapshots__isnull=False) | Q(pk__in=copies.visible_backups(context).values("volume_id"))
-    records = selectors.visible_volumes(context).filter(copied).order_by("name", "id").distinct()
-    return [(str(each.id), str(each)) for each in records[:MOST]]
+    volumes = selectors.visible_volumes(context).filter(copied).order_by("name", "id").distinct()
+    return [(str(each.id), str(each)) for each in volumes[:MOST]]
 
 
 def _backup_rows(context: RequestContext, backups: Sequence[Backup]) -> list[Row]:

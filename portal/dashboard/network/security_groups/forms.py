@@ -163,10 +163,10 @@ class RuleForm(RecordForm):
                 self.add_error("cidr", "Enter a range such as 198.51.100.0/24, or one address.")
         elif kind in {"group", "address_group"}:
             offered: Sequence[SecurityGroup | AddressGroup] = self.groups if kind == "group" else self.address_groups
-            row = next((each for each in offered if str(each.id) == typed.get(kind)), None)
-            if row is None:
+            group = next((each for each in offered if str(each.id) == typed.get(kind)), None)
+            if group is None:
                 self.add_error(kind, "Choose one of the groups.")
-            typed["chosen"] = row
+            typed["chosen"] = group
 
     def _clean_flow(self, typed: dict[str, Any]) -> None:
         number: int | None = None

@@ -30,9 +30,9 @@ class ForwardingInline(ReadableInline):
 
 def _networks(routers: Sequence[Router]) -> dict[Any, list[Network]]:
     """Return router → the networks that it connects."""
-    ports = Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id__in=[row.id for row in routers])
-    rows = list(ports.select_related("network").order_by("network__name", "id"))
-    return {row.pk: list(dict.fromkeys(port.network for port in rows if port.device_id == row.id)) for row in routers}
+    interfaces = Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id__in=[row.id for row in routers])
+    ports = list(interfaces.select_related("network").order_by("network__name", "id"))
+    return {row.pk: list(dict.fromkeys(port.network for port in ports if port.device_id == row.id)) for row in routers}
 
 
 def _outer_addresses(routers: Sequence[Router]) -> dict[Any, list[str]]:

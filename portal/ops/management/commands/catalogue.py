@@ -97,11 +97,11 @@ class Command(BaseCommand):
     def _check(self, options: dict[str, Any]) -> None:
         source = options["source"] or settings.CATALOGUE
         content, key = reading.signed_index(source)
-        result = entries.read(content, source if reading.is_address(source) else "")
-        faults = [] if reading.is_address(source) else list(_wrong_files(result, Path(source)))
+        index = entries.read(content, source if reading.is_address(source) else "")
+        faults = [] if reading.is_address(source) else list(_wrong_files(index, Path(source)))
         if faults:
             raise CommandError("\n".join(faults))
-        self.stdout.write(f"{result.name}: {len(result.images)} images, {f'signed by {key}' if key else 'built-in'}.")
+        self.stdout.write(f"{index.name}: {len(index.images)} images, {f'signed by {key}' if key else 'built-in'}.")
 
     def _key(self, options: dict[str, Any]) -> None:
         path: Path = options["file"]
@@ -133,10 +133,10 @@ def _in_project(project: Project) -> RequestContext:
     return system_context().in_project(project.id)
 
 
-def _wrong_files(result: entries.Index, folder: Path) -> list[str]:
+def _wrong_files(index: entries.Index, folder: Path) -> list[str]:
     """Return sentences about files of the index that are in its folder, and differ from it or are missing."""
     faults = []
-    for entry in result.images:
+    for entry in index.images:
         if "://" in entry.file or not entry.checksum.value:
             continue
         path = folder / entry.file

@@ -84,10 +84,10 @@ class Command(BaseCommand):
 
 def flavor_of(context: RequestContext, text: str) -> Flavor:
     """Return the flavor with this name or id."""
-    row = next((flavor for flavor in selectors.flavors_for(context) if text in {flavor.name, flavor.flavorid}), None)
-    if row is None:
+    flavor = next((each for each in selectors.flavors_for(context) if text in {each.name, each.flavorid}), None)
+    if flavor is None:
         raise CommandError(f"There is no flavor {text}.")
-    return row
+    return flavor
 
 
 def image_of(context: RequestContext, text: str) -> str:
