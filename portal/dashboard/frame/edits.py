@@ -63,7 +63,7 @@ def read_shown(data: QueryDict) -> Shown:
     try:
         found = json.loads(data.get(SHOWN, ""))
         at, digests = float(found["at"]), found["fields"]
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return Shown()
     return Shown(at, digests) if isinstance(digests, dict) else Shown()
 
