@@ -22,13 +22,13 @@ SERVICES = ("identity", "image", "network")
 
 def _queries(it: Examined, least: int) -> int:
     """Return the number of queries of its list, which has at least so many items."""
-    values = []
+    counts = []
     for _ in range(2):  # the first one fills caches
         with CaptureQueriesContext(connection) as captured:
             answer = it.api.get(it.path)
-        values.append(len(captured))
+        counts.append(len(captured))
     assert len(answer.json()[it.resource.plural]) >= least, it.path
-    return values[-1]
+    return counts[-1]
 
 
 @pytest.mark.slow

@@ -92,8 +92,8 @@ def test_what_is_promised_to_servers_counts_as_used(people: People, host: Host, 
     launch(api, cloud)
     server = launch(api, cloud)
     Instance.objects.filter(id=server).update(task_state="powering-off", task_deadline=timezone.now())
-    body = shown(at(people, "2.87"), host.id)
-    assert {name: body[name] for name in RESOURCES - {"running_vms"}} == {
+    hypervisor = shown(at(people, "2.87"), host.id)
+    assert {name: hypervisor[name] for name in RESOURCES - {"running_vms"}} == {
         "vcpus": 8,
         "vcpus_used": 2,
         "memory_mb": 8192,
@@ -109,9 +109,9 @@ def test_what_is_promised_to_servers_counts_as_used(people: People, host: Host, 
 
 def test_a_host_that_is_silent_or_disabled_says_so(people: People, host: Host) -> None:
     Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1), enabled=False, disabled_reason="new fan")
-    server = shown(at(people, "2.88"), host.id)
-    assert (server["state"], server["status"], server["uptime"]) == ("down", "disabled", None)
-    assert server["service"]["disabled_reason"] == "new fan"
+    hypervisor = shown(at(people, "2.88"), host.id)
+    assert (hypervisor["state"], hypervisor["status"], hypervisor["uptime"]) == ("down", "disabled", None)
+    assert hypervisor["service"]["disabled_reason"] == "new fan"
 
 
 # ----- lists ----------------------------------------------------------------------------------------------------------
@@ -177,8 +177,8 @@ def test_search_and_servers_up_to_2_52(people: People, host: Host, cloud: Cloud,
     server = launch(api, cloud, name="web")
     cloud.add_host("h2")
     old, new = at(people, "2.52"), at(people, "2.53")
-    [hypervisors] = old.get(f"{HYPERVISORS}/h1/search").json()["hypervisors"]
-    assert hypervisors.keys() == BRIEF
+    [hypervisor] = old.get(f"{HYPERVISORS}/h1/search").json()["hypervisors"]
+    assert hypervisor.keys() == BRIEF
     first, second = old.get(f"{HYPERVISORS}/h/servers").json()["hypervisors"]
     assert first["servers"] == [{"name": "web", "uuid": server}]
     assert second.keys() == BRIEF
@@ -216,19 +216,19 @@ def test_statistics_sum_up_what_is_enabled_up_to_2_87(people: People, host: Host
     cloud.add_host("h2")
     cloud.add_host("h3")
     Host.objects.filter(name="h3").update(enabled=False)
-    hypervisor_statistics = at(people, "2.87").get(f"{HYPERVISORS}/statistics").json()["hypervisor_statistics"]
-    assert hypervisor_statistics.keys() == RESOURCES | {"count"}
+    statistics = at(people, "2.87").get(f"{HYPERVISORS}/statistics").json()["hypervisor_statistics"]
+    assert statistics.keys() == RESOURCES | {"count"}
     assert (
-        hypervisor_statistics["count"],
-        hypervisor_statistics["vcpus"],
-        hypervisor_statistics["memory_mb"],
-        hypervisor_statistics["local_gb"],
+        statistics["count"],
+        statistics["vcpus"],
+        statistics["memory_mb"],
+        statistics["local_gb"],
     ) == (2, 16, 16384, 200)
     assert at(people, "2.88").get(f"{HYPERVISORS}/statistics").status_code == 404
     Host.objects.update(enabled=False)
     nothing = at(people, "2.1").get(f"{HYPERVISORS}/statistics").json()["hypervisor_statistics"]
     assert set(nothing.values()) == {0}
-    assert nothing.keys() == hypervisor_statistics.keys()
+    assert nothing.keys() == statistics.keys()
 
 
 @pytest.mark.parametrize("tail", ["", "/detail"])

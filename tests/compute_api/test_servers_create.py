@@ -169,8 +169,8 @@ def test_an_address_is_kept_shown_and_found_in_its_usual_form(api: Api, cloud: C
     FixedIP.objects.create(port=port, subnet=subnet, address=usual, number=9)
     for form in forms:
         for query in (f"ip6={form}", f"access_ip_v6={form}&all_tenants=1"):
-            row = Api(people.operator if "access" in query else people.alice).get(f"{V21}/servers?{query}")
-            assert len(row.json()["servers"]) == 1, query
+            response = Api(people.operator if "access" in query else people.alice).get(f"{V21}/servers?{query}")
+            assert len(response.json()["servers"]) == 1, query
     cloud.run()
     assert api.post(f"{path}/action", {"removeFixedIp": {"address": forms[0]}}).status_code == 202
 
@@ -186,8 +186,10 @@ def test_tags_are_kept_for_filters_too(api: Api, cloud: Cloud) -> None:
 def test_a_host_name_may_be_chosen(api: Api, cloud: Cloud) -> None:
     assert accepted(api, cloud, hostname="Db").hostname == "Db", "only what is made of a display name is lowercased"
     several = response_of(api, cloud, hostname="db.example.org", min_count=2, return_reservation_id=True)
-    rows = Instance.objects.filter(reservation_id=several.json()["reservation_id"]).values_list("hostname", flat=True)
-    assert sorted(rows) == ["db-1.example.org", "db-2.example.org"]
+    hostnames = Instance.objects.filter(reservation_id=several.json()["reservation_id"]).values_list(
+        "hostname", flat=True
+    )
+    assert sorted(hostnames) == ["db-1.example.org", "db-2.example.org"]
     for wrong in ("-db", "db_1", "x" * 64, ".", "a..b", ""):
         assert response_of(api, cloud, hostname=wrong).status_code == 400
 
@@ -380,11 +382,11 @@ def test_a_port_brings_its_address(api: Api, cloud: Cloud) -> None:
     assert "cannot be specified together" in refusal(response_of(api, cloud, "2.1", networks=[interface]))
 
 
-@pytest.mark.parametrize(("version", "requested"), [("2.36", 400), ("2.37", 202)])
-def test_networks_are_words_from_2_37(api: Api, cloud: Cloud, version: str, requested: int) -> None:
+@pytest.mark.parametrize(("version", "status"), [("2.36", 400), ("2.37", 202)])
+def test_networks_are_words_from_2_37(api: Api, cloud: Cloud, version: str, status: int) -> None:
     for word in ("auto", "none"):
         body = server_body(cloud, networks=word)
-        assert api.post(f"{V21}/servers", body, OpenStack_API_Version=f"compute {version}").status_code == requested
+        assert api.post(f"{V21}/servers", body, OpenStack_API_Version=f"compute {version}").status_code == status
 
 
 def test_the_image_must_be_usable(api: Api, cloud: Cloud) -> None:

@@ -240,8 +240,8 @@ def test_a_deleted_server_is_shown_to_nobody_but_listed_to_operators(people: Peo
     server = put_server(people.operator, vm_state="deleted", terminated_at=EPOCH)
     api = Api(people.operator)
     assert api.get(f"{V21}/servers/{server.id}").status_code == 404
-    [servers] = api.get(f"{V21}/servers/detail?deleted=1").json()["servers"]
-    assert (servers["status"], servers["OS-SRV-USG:terminated_at"]) == ("DELETED", "2026-01-01T00:00:00.000000")
+    [entry] = api.get(f"{V21}/servers/detail?deleted=1").json()["servers"]
+    assert (entry["status"], entry["OS-SRV-USG:terminated_at"]) == ("DELETED", "2026-01-01T00:00:00.000000")
 
 
 def test_a_page_that_is_full_links_to_the_next(people: People) -> None:

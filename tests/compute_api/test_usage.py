@@ -123,10 +123,10 @@ def test_details_are_shown_when_asked_for(people: People) -> None:
         ("&detailed=True", True),
         ("&detailed=yes", False),
     ):
-        [tenant_usages] = operator.get(f"{USAGE}?{WEEK}{query}").json()["tenant_usages"]
-        assert ("server_usages" in tenant_usages) == shown
+        [project_usage] = operator.get(f"{USAGE}?{WEEK}{query}").json()["tenant_usages"]
+        assert ("server_usages" in project_usage) == shown
         if shown:
-            [server] = tenant_usages["server_usages"]
+            [server] = project_usage["server_usages"]
             assert (server["state"], server["ended_at"], server["uptime"]) == ("stopped", None, 3 * 3600)
 
 
@@ -212,8 +212,8 @@ def test_many_servers_cost_as_many_queries_as_few(people: People) -> None:
         rows = [Instance(**_columns(row)) for _ in range(many - 1)]
         Instance.objects.bulk_create(rows)
         with CaptureQueriesContext(connection) as captured:
-            [tenant_usages] = operator.get(f"{USAGE}?{WEEK}&detailed=1").json()["tenant_usages"]
-        counts.append((len(tenant_usages["server_usages"]), len(captured)))
+            [project_usage] = operator.get(f"{USAGE}?{WEEK}&detailed=1").json()["tenant_usages"]
+        counts.append((len(project_usage["server_usages"]), len(captured)))
     assert [servers for servers, _ in counts] == [1, 301]
     assert counts[0][1] == counts[1][1]
 

@@ -404,14 +404,14 @@ def commands_of(cloud: Cloud, kind: type) -> list[Command]:
     agent = cloud.agents["h1"]
     for _ in range(10):
         drain()
-        values = []
+        commands = []
         for command in agent.take():
             if isinstance(command.body, kind):
-                values.append(command)
+                commands.append(command)
             else:
                 agent.carry_out(command)
-        if values:
-            return values
+        if commands:
+            return commands
     raise AssertionError(f"There is no {kind}")
 
 

@@ -37,9 +37,9 @@ def test_an_operator_sees_hosts_and_the_workers(people: People, cloud: Cloud) ->
     cloud.add_host("h4", zone="internal")
     Host.objects.filter(name="h3").update(enabled=False)
     worker_groups.beat("m1:boot:1.2", ["images", "scheduler"])
-    availability_zone_info = Api(people.operator).get(f"{ZONES}/detail").json()["availabilityZoneInfo"]
-    by_name = {zone["zoneName"]: zone for zone in availability_zone_info}
-    assert [zone["zoneName"] for zone in availability_zone_info] == ["internal", "moon", "nova", "mars"]
+    zones = Api(people.operator).get(f"{ZONES}/detail").json()["availabilityZoneInfo"]
+    by_name = {zone["zoneName"]: zone for zone in zones}
+    assert [zone["zoneName"] for zone in zones] == ["internal", "moon", "nova", "mars"]
     assert by_name["internal"]["hosts"]["m1"].keys() == {"nova-scheduler", "nova-conductor"}
     assert by_name["internal"]["hosts"]["h4"].keys() == {"nova-compute"}, "Nova lists both there"
     assert by_name["mars"] == {"zoneName": "mars", "zoneState": {"available": False}, "hosts": None}

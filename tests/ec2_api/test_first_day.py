@@ -34,7 +34,7 @@ def found(boto: Any, name: str, *values: str) -> list[str]:
 def test_instances_are_found_by_their_interfaces(alice: Any, instance: str) -> None:
     shape = shown(alice, instance)
     (interface,) = shape["NetworkInterfaces"]
-    requested = {
+    filters = {
         "addresses.private-ip-address": shape["PrivateIpAddress"],
         "addresses.primary": "true",
         "attachment.attachment-id": interface["Attachment"]["AttachmentId"],
@@ -48,7 +48,7 @@ def test_instances_are_found_by_their_interfaces(alice: Any, instance: str) -> N
         "requester-managed": "false",
         "status": "in-use",
     }
-    for name, value in requested.items():
+    for name, value in filters.items():
         assert found(alice, f"network-interface.{name}", value) == [instance], name
         assert found(alice, f"network-interface.{name}", "other") == [], name
     for name in ("addresses.association.public-ip", "association.public-ip", "ipv6-addresses.ipv6-address"):

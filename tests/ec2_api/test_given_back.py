@@ -73,8 +73,8 @@ def test_types_of_volumes(
     if then:
         changed = alice.modify_volume(VolumeId=volume, **then)["VolumeModification"]
         assert changed["TargetVolumeType"] == shown_type["VolumeType"]
-    (volumes,) = alice.describe_volumes(VolumeIds=[volume])["Volumes"]
-    assert {name: volumes[name] for name in shown_type} == shown_type
+    (shown_volume,) = alice.describe_volumes(VolumeIds=[volume])["Volumes"]
+    assert {name: shown_volume[name] for name in shown_type} == shown_type
 
 
 def test_speeds_belong_to_amazons_types(alice: Any, cloud: Cloud) -> None:

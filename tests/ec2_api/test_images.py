@@ -55,8 +55,8 @@ def names_of(client: Any, **arguments: Any) -> list[str]:
 
 
 def shown(client: Any, image: str) -> dict[str, Any]:
-    (images,) = client.describe_images(ImageIds=[image])["Images"]
-    return dict(images)
+    (result,) = client.describe_images(ImageIds=[image])["Images"]
+    return dict(result)
 
 
 @pytest.mark.slow
@@ -80,13 +80,13 @@ def test_images_that_a_project_may_use_are_listed(alice: Any, cloud: Cloud, peop
     assert names_of(alice, ExecutableUsers=["all"]) == ["small"]
     assert names_of(alice, ExecutableUsers=["self"]) == ["offered", "taken"]
     assert names_of(alice, ExecutableUsers=[theirs.hex]) == []
-    (images,) = alice.describe_images(Owners=["self"])["Images"]
+    (shown_image,) = alice.describe_images(Owners=["self"])["Images"]
     expected = {
         "Description": "mine", "Architecture": "arm64", "Platform": "windows", "State": "available", "Public": False,
         "RootDeviceType": "ebs", "ImageType": "machine", "OwnerId": own.hex, "VirtualizationType": "hvm",
         "ImageLocation": f"{own.hex}/own", "BlockDeviceMappings": ROOT, "DeregistrationProtection": "disabled",
     }  # fmt: skip
-    assert {name: images[name] for name in expected} == expected
+    assert {name: shown_image[name] for name in expected} == expected
 
 
 def test_an_operator_sees_what_its_project_may_use(boto: Boto, cloud: Cloud, people: People) -> None:
@@ -162,8 +162,8 @@ def test_an_image_is_made_of_an_instance_and_waited_for(alice: Any, cloud: Cloud
     cloud.run()
     alice.get_waiter("image_exists").wait(ImageIds=[made])
     alice.get_waiter("image_available").wait(ImageIds=[made])
-    server = shown(alice, made)
-    assert (server["Description"], server["SourceInstanceId"], server["Tags"]) == ("as of today", instance, TAGS)
+    image = shown(alice, made)
+    assert (image["Description"], image["SourceInstanceId"], image["Tags"]) == ("as of today", instance, TAGS)
     alice.deregister_image(ImageId=made)
     assert refused(alice.describe_images, ImageIds=[made]) == "InvalidAMIID.NotFound"
 
@@ -180,10 +180,10 @@ def test_an_image_of_a_server_on_a_volume_names_its_snapshots(alice: Any, cloud:
     assert shown(alice, made)["State"] == "pending"
     cloud.run()
     alice.get_waiter("image_available").wait(ImageIds=[made])
-    server = shown(alice, made)
+    image = shown(alice, made)
     (snapshot,) = alice.describe_snapshots()["Snapshots"]
-    assert (server["RootDeviceType"], snapshot["Tags"], server["Tags"]) == ("ebs", TAGS, TAGS)
-    (mapping,) = server["BlockDeviceMappings"]
+    assert (image["RootDeviceType"], snapshot["Tags"], image["Tags"]) == ("ebs", TAGS, TAGS)
+    (mapping,) = image["BlockDeviceMappings"]
     assert (mapping["Ebs"]["SnapshotId"], mapping["Ebs"]["VolumeSize"]) == (snapshot["SnapshotId"], 3)
     filters = [{"Name": "block-device-mapping.snapshot-id", "Values": [snapshot["SnapshotId"]]}]
     assert names_of(alice, Filters=filters) == ["root"]
@@ -241,9 +241,9 @@ def test_an_image_is_registered_of_a_snapshot_and_launched(alice: Any, cloud: Cl
     made = alice.register_image(
         **given, RootDeviceName="/dev/sda1", BlockDeviceMappings=disks, TagSpecifications=tagged
     )
-    server = shown(alice, made["ImageId"])
-    assert (server["State"], server["RootDeviceType"], server["RootDeviceName"]) == ("available", "ebs", "/dev/vda")
-    assert server["BlockDeviceMappings"] == [
+    image = shown(alice, made["ImageId"])
+    assert (image["State"], image["RootDeviceType"], image["RootDeviceName"]) == ("available", "ebs", "/dev/vda")
+    assert image["BlockDeviceMappings"] == [
         {
             "DeviceName": "/dev/vda",
             "Ebs": {"SnapshotId": snapshot, "VolumeSize": 3, "DeleteOnTermination": True, "Encrypted": False},

@@ -165,9 +165,9 @@ def test_limits_of_interfaces(alice: Any, people: People, net: Network, subnet: 
     assert code == "PrivateIpAddressLimitExceeded"
     set_limits(people.alice.project_id, {"fixed_ips": -1})
     small = services.create_subnet(net, "10.45.0.0/30", enable_dhcp=False)
-    requested = ids.id_of("subnet", small.id)
-    alice.create_network_interface(SubnetId=requested, Description="the last")
-    assert refused(alice.create_network_interface, SubnetId=requested) == "InsufficientFreeAddressesInSubnet"
+    subnet_id = ids.id_of("subnet", small.id)
+    alice.create_network_interface(SubnetId=subnet_id, Description="the last")
+    assert refused(alice.create_network_interface, SubnetId=subnet_id) == "InsufficientFreeAddressesInSubnet"
 
 
 def test_on_a_shared_network_nobody_chooses_addresses(alice: Any, cloud: Cloud) -> None:

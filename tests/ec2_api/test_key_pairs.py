@@ -38,12 +38,12 @@ def test_an_rsa_pair_opens_what_its_public_half_closes(alice: Any) -> None:
     made = alice.create_key_pair(KeyName="night", TagSpecifications=TAGS)
     private = serialization.load_pem_private_key(made["KeyMaterial"].encode(), None)
     assert made["KeyMaterial"].startswith("-----BEGIN RSA PRIVATE KEY-----")
-    (key_pairs,) = alice.describe_key_pairs(KeyNames=["night"], IncludePublicKey=True)["KeyPairs"]
-    assert private.public_key().public_bytes(*OPENSSH).decode() == key_pairs["PublicKey"].rpartition(" ")[0]
-    assert (key_pairs["KeyType"], key_pairs["KeyPairId"]) == ("rsa", made["KeyPairId"])
-    assert made["KeyFingerprint"] == key_pairs["KeyFingerprint"] == KeyPair.objects.get().fingerprint
-    assert made["Tags"] == key_pairs["Tags"] == [{"Key": "team", "Value": "red"}]
-    assert abs(key_pairs["CreateTime"] - timezone.now()) < timedelta(minutes=1)
+    (key_pair,) = alice.describe_key_pairs(KeyNames=["night"], IncludePublicKey=True)["KeyPairs"]
+    assert private.public_key().public_bytes(*OPENSSH).decode() == key_pair["PublicKey"].rpartition(" ")[0]
+    assert (key_pair["KeyType"], key_pair["KeyPairId"]) == ("rsa", made["KeyPairId"])
+    assert made["KeyFingerprint"] == key_pair["KeyFingerprint"] == KeyPair.objects.get().fingerprint
+    assert made["Tags"] == key_pair["Tags"] == [{"Key": "team", "Value": "red"}]
+    assert abs(key_pair["CreateTime"] - timezone.now()) < timedelta(minutes=1)
     assert "PublicKey" not in alice.describe_key_pairs()["KeyPairs"][0]
 
 

@@ -36,13 +36,13 @@ def volumes(people: People, many: int) -> list[Volume]:
 
 def pages(alice: Any, action: str, what: str, key: str, **arguments: Any) -> list[list[Any]]:
     """Follow the tokens to the end; return what each page has."""
-    values: list[list[Any]] = []
+    result: list[list[Any]] = []
     token: dict[str, str] = {}
     while True:
         answer = getattr(alice, action)(**arguments, **token)
-        values.append([each[key] for each in answer[what]])
+        result.append([each[key] for each in answer[what]])
         if not answer.get("NextToken"):
-            return values
+            return result
         token = {"NextToken": answer["NextToken"]}
 
 

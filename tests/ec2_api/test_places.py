@@ -32,11 +32,11 @@ def test_zones_are_those_of_the_hosts(alice: Any, cloud: Cloud) -> None:
 
 def test_instance_types_are_flavors_by_name_or_alias(alice: Any, cloud: Cloud) -> None:
     Flavor.objects.filter(pk=cloud.small.pk).update(extra_specs={"ec2:alias": "t2.micro, t3.micro"})
-    (instance_types,) = alice.describe_instance_types(InstanceTypes=["t3.micro"])["InstanceTypes"]
-    assert instance_types["InstanceType"] == cloud.small.name
-    assert instance_types["VCpuInfo"] == {"DefaultVCpus": cloud.small.vcpus}
-    assert instance_types["MemoryInfo"] == {"SizeInMiB": cloud.small.memory_mb}
-    assert instance_types["PlacementGroupInfo"]["SupportedStrategies"], "Terraform's data source reads it"
+    (instance_type,) = alice.describe_instance_types(InstanceTypes=["t3.micro"])["InstanceTypes"]
+    assert instance_type["InstanceType"] == cloud.small.name
+    assert instance_type["VCpuInfo"] == {"DefaultVCpus": cloud.small.vcpus}
+    assert instance_type["MemoryInfo"] == {"SizeInMiB": cloud.small.memory_mb}
+    assert instance_type["PlacementGroupInfo"]["SupportedStrategies"], "Terraform's data source reads it"
     with pytest.raises(ClientError) as error:
         alice.describe_instance_types(InstanceTypes=["m5.huge"])
     assert code_of(error) == "InvalidInstanceType"
@@ -45,7 +45,7 @@ def test_instance_types_are_flavors_by_name_or_alias(alice: Any, cloud: Cloud) -
 def test_pages_of_instance_types_have_each_once(alice: Any, cloud: Cloud) -> None:
     names = {flavor.name for flavor in Flavor.objects.filter(is_public=True)}
     pages = alice.get_paginator("describe_instance_types").paginate(PaginationConfig={"PageSize": 1})
-    seen = [instance_types["InstanceType"] for page in pages for instance_types in page["InstanceTypes"]]
+    seen = [each["InstanceType"] for page in pages for each in page["InstanceTypes"]]
     assert sorted(seen) == sorted(names)
     for arguments in ({"MaxResults": 0}, {"MaxResults": 1001}, {"NextToken": "xyz"}, {"NextToken": "W10="}):
         with pytest.raises(ClientError) as error:

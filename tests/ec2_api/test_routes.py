@@ -69,13 +69,13 @@ def table_of(alice: Any, vpc: str) -> Any:
 
 def routes(alice: Any, table: str) -> dict[str, str]:
     """Range → where it leads to."""
-    (route_tables,) = alice.describe_route_tables(RouteTableIds=[table])["RouteTables"]
+    (route_table,) = alice.describe_route_tables(RouteTableIds=[table])["RouteTables"]
     targets = ("GatewayId", "NetworkInterfaceId")
     return {
         str(route.get("DestinationCidrBlock") or route["DestinationIpv6CidrBlock"]): next(
             (str(route[name]) for name in targets if name in route), ""
         )
-        for route in route_tables["Routes"]
+        for route in route_table["Routes"]
     }
 
 

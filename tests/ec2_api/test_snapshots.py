@@ -42,9 +42,13 @@ def test_a_snapshot_is_taken_waited_for_and_makes_a_volume(
     assert refused(alice.create_volume, AvailabilityZone="nova", SnapshotId=made["SnapshotId"]) == "IncorrectState"
     cloud.run()
     alice.get_waiter("snapshot_completed").wait(SnapshotIds=[made["SnapshotId"]])
-    (snapshots,) = alice.describe_snapshots()["Snapshots"]
-    assert (snapshots["State"], snapshots["Progress"], snapshots["Description"]) == ("completed", "100%", "before")
-    assert (snapshots["OwnerId"], snapshots["Tags"]) == (
+    (shown_snapshot,) = alice.describe_snapshots()["Snapshots"]
+    assert (shown_snapshot["State"], shown_snapshot["Progress"], shown_snapshot["Description"]) == (
+        "completed",
+        "100%",
+        "before",
+    )
+    assert (shown_snapshot["OwnerId"], shown_snapshot["Tags"]) == (
         people.alice.project_id.hex,
         [{"Key": "Name", "Value": "monday"}],
     )

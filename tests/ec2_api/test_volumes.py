@@ -61,8 +61,8 @@ def server(people: People, cloud: Cloud) -> tuple[Instance, str]:
 
 
 def shown(client: Any, volume: str) -> dict[str, Any]:
-    (volumes,) = client.describe_volumes(VolumeIds=[volume])["Volumes"]
-    return dict(volumes)
+    (result,) = client.describe_volumes(VolumeIds=[volume])["Volumes"]
+    return dict(result)
 
 
 def refused(call: Any, **arguments: Any) -> str:
@@ -79,15 +79,15 @@ def test_a_volume_is_made_waited_for_and_deleted(alice: Any, cloud: Cloud, peopl
     assert (made["OwnerId"], volume.name) == (people.alice.project_id.hex, "data")
     cloud.run()
     alice.get_waiter("volume_available").wait(VolumeIds=[made["VolumeId"]])
-    volume_set = shown(alice, made["VolumeId"])
-    assert (volume_set["State"], volume_set["Encrypted"], volume_set["MultiAttachEnabled"]) == (
+    shown_volume = shown(alice, made["VolumeId"])
+    assert (shown_volume["State"], shown_volume["Encrypted"], shown_volume["MultiAttachEnabled"]) == (
         "available",
         False,
         False,
     )
-    assert (volume_set["VolumeType"], volume_set["CreateTime"]) == ("gp3", volume.created_at.replace(microsecond=
+    assert (shown_volume["VolumeType"], shown_volume["CreateTime"]) == ("gp3", volume.created_at.replace(microsecond=
         volume.created_at.microsecond // 1000 * 1000))  # fmt: skip
-    assert {tag["Key"]: tag["Value"] for tag in volume_set["Tags"]} == {"Name": "data", "team": "red"}
+    assert {tag["Key"]: tag["Value"] for tag in shown_volume["Tags"]} == {"Name": "data", "team": "red"}
     alice.delete_volume(VolumeId=made["VolumeId"])
     assert shown(alice, made["VolumeId"])["State"] == "deleting"
     cloud.run()
@@ -331,12 +331,12 @@ def test_attributes_say_what_is_always_so(alice: Any, make: Make) -> None:
 
 
 def modification(client: Any, volume: str) -> tuple[Any, ...]:
-    (volumes_modifications,) = client.describe_volumes_modifications(VolumeIds=[volume])["VolumesModifications"]
+    (result,) = client.describe_volumes_modifications(VolumeIds=[volume])["VolumesModifications"]
     return (
-        volumes_modifications["ModificationState"],
-        volumes_modifications["OriginalSize"],
-        volumes_modifications["TargetSize"],
-        volumes_modifications["Progress"],
+        result["ModificationState"],
+        result["OriginalSize"],
+        result["TargetSize"],
+        result["Progress"],
     )
 
 

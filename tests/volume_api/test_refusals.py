@@ -52,8 +52,8 @@ def test_a_summary_counts_what_is_on_no_page(world: World) -> None:
     for size in (1, 2):
         world.make(size=size, metadata={"size": str(size)})
     for query in ("?limit=1", "?offset=1", ""):
-        volume_summary = world.alice.get(f"{V3}/volumes/summary{query}", **NEWEST).json()["volume-summary"]
-        assert (volume_summary["total_count"], volume_summary["total_size"], volume_summary["metadata"]) == (
+        summary = world.alice.get(f"{V3}/volumes/summary{query}", **NEWEST).json()["volume-summary"]
+        assert (summary["total_count"], summary["total_size"], summary["metadata"]) == (
             2,
             3,
             {"size": ["1", "2"]},
