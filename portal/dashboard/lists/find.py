@@ -103,7 +103,7 @@ def all_ids(context: RequestContext, the_list: RecordList[Any], list_query: List
 def present(
     context: RequestContext, the_list: RecordList[Any], list_query: ListQuery, ids: Collection[Id]
 ) -> list[Any]:
-    """Return the ids of the records that the caller sees, in the list's order."""
+    """Return ``ids`` without those of records that the caller does not see, in the list's order."""
     rows = the_list.records(context, list_query.values).filter(pk__in=ids)
     return list(ordered(context, the_list, list_query, rows).values_list("pk", flat=True))
 
