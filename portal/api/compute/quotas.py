@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from portal.api.compute.dialect import BOOLEAN, ComputeView, body, boolean, last, query
-from portal.api.frame import Call, Json, Schema, Version, at_version, parts
+from portal.api.frame import Call, Json, Schema, Values, Version, at_version, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.ids import NOBODY, read_id
@@ -99,11 +99,11 @@ def _user(view: ComputeView) -> uuid.UUID | None:
     return (read_id(user_id) or NOBODY) if user_id else None
 
 
-def _user_and_version(view: ComputeView) -> Json:
+def _user_and_version(view: ComputeView) -> Values:
     return {"user": _user(view), "version": view.microversion}
 
 
-def _known_user_and_version(view: ComputeView) -> Json:
+def _known_user_and_version(view: ComputeView) -> Values:
     """Return the user as ``_user`` does, for an update. Raises InvalidInputError if the user does not exist."""
     user = _user(view)
     if user is not None and user != view.context.user_id and user not in users_by_id([user]):
@@ -278,7 +278,7 @@ _FILE_MAXIMA = {"maxPersonality": "injected_files", "maxPersonalitySize": "injec
 _NETWORK_USED = {"totalFloatingIpsUsed": "floatingips", "totalSecurityGroupsUsed": "security_groups"}
 
 
-def _asked_limits(view: ComputeView) -> Json:
+def _requested_limits(view: ComputeView) -> Values:
     return {"tenant_id": last(view.checked_query(), "tenant_id"), "version": view.microversion}
 
 
@@ -316,7 +316,7 @@ LIMITS = parts(
             " sets. ``tenant_id`` specifies another project, for operators; ``reserved`` is ignored, as in Nova.",
             name="limits",
             query=limits,
-            more=_asked_limits,
+            more=_requested_limits,
         )
     },
 )

@@ -101,7 +101,7 @@ PARTS = parts(
 )
 
 
-CATALOGUE_ADD: Json = {
+CATALOGUE_ADD: Schema = {
     "type": "object",
     "properties": {"visibility": {"enum": [Image.Visibility.PUBLIC.value, Image.Visibility.PRIVATE.value]}},
     "additionalProperties": False,

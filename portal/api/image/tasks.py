@@ -5,7 +5,7 @@ import datetime
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.frame import Call, Json, Schema, endpoint, parts
+from portal.api.frame import Call, Json, Schema, Values, endpoint, parts
 from portal.api.image.dialect import ImageView
 from portal.api.image.images.queries import LIST_PAGES
 from portal.api.image.images.views import moment
@@ -56,7 +56,7 @@ class Tasks(ImageView):
 
     def get(self, request: Request) -> Json:
         """List tasks without their input and result."""
-        query: Json = {name: values[-1] for name, values in self.checked_query().items() if values}
+        query: Values = {name: values[-1] for name, values in self.checked_query().items() if values}
         page = LIST_PAGES.read(request)
         sort = Sort(query.get("sort_key", "created_at"), descending=query.get("sort_dir", "desc") == "desc")
         if "owner" in query:
@@ -157,7 +157,7 @@ PARTS = parts(
 )
 
 
-IMPORT: Json = {
+IMPORT: Schema = {
     "type": "object",
     "properties": {
         "method": {

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from portal.api.compute.dialect import WITH_OFFSET, body
 from portal.api.compute.proxies.base import ProxyView, limited
 from portal.api.compute.servers.shapes import REMOTE, rule_shape, security_group
-from portal.api.frame import Call, Json, Schema, Shape, Views, parts
+from portal.api.frame import Call, Json, Schema, Shape, Values, Views, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.lists.listing import Listing, Part, Sort
@@ -236,7 +236,7 @@ def _list_groups(context: RequestContext, *, every: bool, part: Part) -> Sequenc
     return GROUPS.page(groups.prefetch_related(REMOTE), part)
 
 
-def _group_page(view: ProxyView) -> Json:
+def _group_page(view: ProxyView) -> Values:
     return {"every": "all_tenants" in view.checked_query(), "part": WITH_OFFSET.read_part(view.request)}
 
 

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from compute_agent.contract.samples import HOST_SERIES
 from portal.api.compute.dialect import LIST_PAGES, PAGE_SCHEMAS, ComputeView, last, query, timestamp, timestamp_micro
 from portal.api.compute.resources.hypervisors import hypervisor_for
-from portal.api.frame import Call, Json, Page, Schema, Version, parts
+from portal.api.frame import Call, Json, Page, Schema, Values, Version, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import read_id
@@ -269,7 +269,7 @@ def _rounded(values: Sequence[float | None]) -> list[float | None]:
     return [None if value is None else round(value, 3) for value in values]
 
 
-def _asked_measures(view: ComputeView) -> Json:
+def _requested_measures(view: ComputeView) -> Values:
     """Return the requested span and the maximum number of points."""
     query = view.checked_query()
     points = last(query, "points")
@@ -277,7 +277,7 @@ def _asked_measures(view: ComputeView) -> Json:
 
 
 def _measures_shown(view: ComputeView, found: Measures) -> Json:
-    return measures_shape(found, _asked_measures(view)["span"], view.checked_query().get("series", []))
+    return measures_shape(found, _requested_measures(view)["span"], view.checked_query().get("series", []))
 
 
 def _measured_host(view: ComputeView, hypervisor_id: str) -> tuple[uuid.UUID]:
@@ -292,7 +292,7 @@ def _of_project(context: RequestContext, *, span: Span, points: int | None) -> M
     return measures.of_project(context.project_id, span, points)
 
 
-_measures = partial(Call, name="measures", shape=_measures_shown, query=measures_query, more=_asked_measures)
+_measures = partial(Call, name="measures", shape=_measures_shown, query=measures_query, more=_requested_measures)
 MEASURES = parts(
     ComputeView,
     "os-hypervisors/{hypervisor_id}/novella-measures",

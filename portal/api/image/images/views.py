@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common import conditional
-from portal.api.frame import Call, Json, endpoint, parts
+from portal.api.frame import Call, Json, Schema, Values, endpoint, parts
 from portal.api.image.dialect import ImageView
 from portal.api.image.images import schemas as image_schemas
 from portal.api.image.images.queries import LIST_PAGES, SORT_COLUMNS, SORTING, read_filters
@@ -117,9 +117,9 @@ class Images(ImageView):
         return response
 
 
-def _values(body: Json) -> Json:
+def _values(body: Json) -> Values:
     """Return the record's fields in a body, with the body's other members as ``properties``."""
-    values: Json = {COLUMN_OF.get(name, name): body[name] for name in BASE & body.keys()}
+    values: Values = {COLUMN_OF.get(name, name): body[name] for name in BASE & body.keys()}
     if values.get("owner", "") is None:
         del values["owner"]
     properties = {name: value for name, value in body.items() if name not in BASE and name != "id"}
@@ -141,7 +141,7 @@ class ImageDetail(ImageView):
         return response
 
 
-def _changes(view: ImageView) -> Json:
+def _changes(view: ImageView) -> Values:
     old = str(view.request.content_type).partition(";")[0].strip().lower() == image_schemas.OldPatchParser.media_type
     return {"changes": image_schemas.read_patch(view.request.data, old=old)}
 
@@ -213,7 +213,7 @@ MEMBERS = parts(
 
 
 HASHES = ["sha1", "sha256", "sha512", "md5"]
-LOCATION: Json = {
+LOCATION: Schema = {
     "type": "object",
     "properties": {
         "url": {"type": "string", "maxLength": 2048},

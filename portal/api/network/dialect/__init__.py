@@ -189,7 +189,7 @@ class Resource(frame.Resource):
     def every_filter(self) -> Filters:
         """Return the filters of all attributes, for those who may see them."""
         own = {each.name: each.column_filter for each in self.attributes}
-        found: frame.Json = {name: column for name, column in own.items() if column is not None}
+        found: dict[str, Any] = {name: column for name, column in own.items() if column is not None}
         if "updated_at" in self.by_name:
             found["changed_since"] = BuiltFilter(_changed_since)
         if self.tagged:

@@ -196,10 +196,10 @@ def _of_range(side: str) -> BuiltFilter:
 
 def _ports(side: str) -> tuple[Attribute, Attribute]:
     """Return the attributes for the ports of a side; a body sets one of them."""
-    options: Json = {"post": True, "put": True, "filter": False, "sort": f"{side}_port_first"}
+    attribute = partial(Attribute, post=True, put=True, filter=False, sort=f"{side}_port_first")
     return (
-        Attribute(name=f"{side}_port", kind=kinds.OrNone(PORT), show=partial(port_of, side=side), **options),
-        Attribute(name=f"{side}_port_range", kind=kinds.OrNone(RANGE), show=partial(range_of, side=side), **options),
+        attribute(name=f"{side}_port", kind=kinds.OrNone(PORT), show=partial(port_of, side=side)),
+        attribute(name=f"{side}_port_range", kind=kinds.OrNone(RANGE), show=partial(range_of, side=side)),
     )
 
 
@@ -229,9 +229,9 @@ class ForwardingView(views.PartView):
 
     resource = FLOATING_IP
 
-    def request_of(self, values: Values) -> Json:
+    def request_of(self, values: Values) -> Values:
         """Return the values of a body as fields of ``ForwardingRequest``."""
-        found: Json = {name: values[name] for name in ("protocol", "description") if name in values}
+        found: Values = {name: values[name] for name in ("protocol", "description") if name in values}
         for side in SIDES:
             if values.get(f"{side}_port_range") is not None:
                 found[side] = values[f"{side}_port_range"]
