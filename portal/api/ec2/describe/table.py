@@ -263,11 +263,11 @@ def _values(rows: QuerySet[Any], order: Sequence[str], place: Place) -> dict[str
     for name, text in zip(order, place, strict=True):
         try:
             computed = rows.query.annotations.get(name)
-            field: Any = computed.output_field if computed is not None else rows.model._meta.get_field(name)
-            value = field.to_python(text)
+            column: Any = computed.output_field if computed is not None else rows.model._meta.get_field(name)
+            value = column.to_python(text)
         except ValidationError as error:
             raise wrong from error
-        empty = value is None or (value == "" and not isinstance(field, CharField | TextField))
+        empty = value is None or (value == "" and not isinstance(column, CharField | TextField))
         if empty or "\0" in text or (isinstance(value, datetime) and value.year not in YEARS):
             raise wrong
         values[name] = value

@@ -55,8 +55,8 @@ class Bindings(BindingView):
 
     def get(self, request: Request, identity: str) -> Json:
         """List the bindings of a port that match the filters."""
-        query = self.checked_query()
-        filters = {name: query[name] for name in FILTERS if name in query}
+        parameters = self.checked_query()
+        filters = {name: parameters[name] for name in FILTERS if name in parameters}
         every = self.bindings(identity)
         found = [shape for shape in every if all(shape[name] in values for name, values in filters.items())]
         return {"bindings": [self.cut(shape) for shape in found]}
