@@ -28,8 +28,8 @@ from provisioning.identity.errors import TooManyAttemptsError
 Json = dict[str, Any]
 """A JSON object: the representation of a record, or a body."""
 Schemas = Mapping[str, Schema | Callable[[Version], Schema]]
-BEGUN_ANEW = 3
-"""Retries of a request that lost a race."""
+MOST_RETRIES = 3
+"""Maximum number of retries of a request that loses a race."""
 
 
 _SECRETS = frozenset({"adminPass", "auth_key", "blob", "console", "private_key", "remote_console", "secret"})
@@ -227,7 +227,7 @@ class ServiceView(APIView):
         """
         method = str(self.request.method)
         streamed = self.request.content_type == "application/octet-stream"  # a stream can be read only once
-        for _ in range(BEGUN_ANEW):
+        for _ in range(MOST_RETRIES):
             if not lost_race(exc, method) or not self.admitted or streamed or connection.in_atomic_block:
                 break
             try:

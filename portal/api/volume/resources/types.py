@@ -209,7 +209,7 @@ def _encryption(view: dialect.ResourceView, row: VolumeType) -> Json:
     }
 
 
-def _asked(values: Json) -> Json:
+def _with_number(values: Json) -> Json:
     return values | ({"key_size": int(values["key_size"])} if values.get("key_size") is not None else {})
 
 
@@ -266,14 +266,14 @@ PARTS = parts(
             shape=_encryption,
         ),
         "POST encryption": Call(
-            lambda row, body: services.create_encryption(row, _asked(body)),
+            lambda row, body: services.create_encryption(row, _with_number(body)),
             "volume_extension:volume_type_encryption:create",
             "Enable encryption for new volumes.",
             name="encryption",
             shape=lambda view, made: {
                 "volume_type_id": str(made.volume_type_id),
                 "encryption_id": str(made.id),
-                **_asked(sent(view, made)),
+                **_with_number(sent(view, made)),
             },
             body=body("encryption", _ENCRYPTED, ("provider", "control_location")),
         ),
@@ -281,11 +281,11 @@ PARTS = parts(
             "volume_extension:volume_type_encryption:get", "Show one value of the encryption."
         ),
         "PUT encryption/{encryption_id}": Call(
-            lambda row, key, body: services.update_encryption(_encrypted(row, key), _asked(body)),
+            lambda row, key, body: services.update_encryption(_encrypted(row, key), _with_number(body)),
             "volume_extension:volume_type_encryption:update",
             "Update the encryption settings for new volumes.",
             name="encryption",
-            shape=lambda view, made: _asked(sent(view, made)),
+            shape=lambda view, made: _with_number(sent(view, made)),
             body=body("encryption", _ENCRYPTED),
         ),
         "DELETE encryption/{encryption_id}": Call(
