@@ -208,7 +208,7 @@ class Unmanaged:
 
 
 class ManageableView(ResourceView):
-    """``GET /manageable_volumes`` and similar paths."""
+    """Base of the lists of unmanaged disks and snapshots: ``GET /manageable_volumes`` and similar paths."""
 
     versions = dict.fromkeys(("GET", "POST"), (SINCE, NEWEST))
     rules = {"GET": "volume_extension:list_manageable"}
