@@ -1,7 +1,7 @@
 """Tasks: work that takes time and that a record waits for. Base classes, timeouts and registry.
 
 Each kind of task is one class in one module; ``provisioning.wiring.tasks`` lists them.
-``jobs.reaping`` gives up overdue tasks.
+``jobs.periodic.reaping`` gives up overdue tasks.
 """
 
 import uuid
