@@ -1,6 +1,6 @@
 """Declarations of resources, and the views, checks and documents derived from them, in the dialect of each service.
 
-Services import the names of this package; they include the public names of ``portal.api.common``.
+Services import the names of this package, which include those of ``portal.api.common`` that most services need.
 """
 
 from portal.api.common.authentication import challenge
