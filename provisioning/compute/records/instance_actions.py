@@ -210,7 +210,7 @@ class Step:
 
 
 def record(action: InstanceAction, attempt: int, *steps: Step) -> list[InstanceActionEvent]:
-    """Save steps of one attempt, as ``write`` does for one step."""
+    """Save steps of one attempt like ``write``, and return their rows."""
     rows = [row_of(action, attempt, step) for step in steps]
     write(rows)
     return rows

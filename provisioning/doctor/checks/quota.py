@@ -11,7 +11,7 @@ from provisioning.quotas.services.repair import examine, repair
 
 @check("quota")
 def quota() -> Iterator[Finding]:
-    """Find reservations and counters that differ from the records. ``quotas.examine`` reads twice to omit concurrent
+    """Find reservations and counters that differ from the records. ``examine`` reads twice to omit concurrent
     changes.
     """
     for drift in examine():

@@ -1,10 +1,10 @@
 """Updates pools from the reports of hosts.
 
 The database determines which hosts serve a pool; a host's report alone does not. The host that creates a pool is the
-pool's first host. Another host is admitted by an operator (``services.pools.admit_host``), or if it knows the secret
-that is stored in the pool, which proves that the host reaches the storage. A host that is not admitted is a claimant:
-its reports are ignored and logged, and the doctor reports it. An admitted host stays admitted even if its audits omit
-the pool.
+pool's first host. Another host is admitted by an operator (``services.catalogue.pools.admit_host``), or if it knows the
+secret that is stored in the pool, which proves that the host reaches the storage. A host that is not admitted is a
+claimant: its reports are ignored and logged, and the doctor reports it. An admitted host stays admitted even if its
+audits omit the pool.
 
 Volume types choose pools by name and driver. The pools in a host's first report are enabled. A later pool is disabled
 until an operator enables it (``doubt``) if it has the name or driver of another host's pool, or replaces a pool that
