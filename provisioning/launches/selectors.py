@@ -63,12 +63,10 @@ def own_template_for(context: RequestContext, template_id: uuid.UUID | str) -> L
 
 def version_of(template: LaunchTemplate, number: int | None = None) -> LaunchTemplateVersion:
     """Return a version, the default one for None. Raises NotFoundError."""
-    launch_template_version = template.versions.filter(
-        number=template.default_version if number is None else number
-    ).first()
-    if launch_template_version is None:
+    version = template.versions.filter(number=template.default_version if number is None else number).first()
+    if version is None:
         raise NotFoundError("The launch template does not have this version.")
-    return launch_template_version
+    return version
 
 
 def snippets_for(context: RequestContext) -> QuerySet[Snippet]:

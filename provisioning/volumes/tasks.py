@@ -149,10 +149,10 @@ class CopyTask(StatusTask[R, B], Generic[R, B]):
 
 def end(volume: Volume, event: AgentEvent, body: CommandBody, host_id: uuid.UUID) -> None:
     """Let the task of a command about a locked volume handle its report. Ignored if the command has no task."""
-    row = _host_tasks().get(type(body))
-    subject = row.subject(volume, body) if row is not None else None
-    if row is not None and subject is not None:
-        row.end(subject, event, body, host_id)
+    task = _host_tasks().get(type(body))
+    subject = task.subject(volume, body) if task is not None else None
+    if task is not None and subject is not None:
+        task.end(subject, event, body, host_id)
 
 
 def copy_tasks() -> list[CopyTask[Any, Any]]:

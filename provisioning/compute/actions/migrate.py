@@ -75,10 +75,10 @@ class Migrate(ServerAction[str]):
             prepared = Prepared({"old_flavor": size, "previous_vm_state": instance.vm_state})
             moved = Resize().enter(context, instance, prepared)
             write_begin(context, moved, self.record, started)
-            row = begin_move(context, moved, move_request(moved, host=request or ""), MIGRATION)
-            if not isinstance(row, Instance):
-                raise InvalidInputError(NO_VALID_HOST + row, field="host" if request else None)
-            return row
+            moved_or_reason = begin_move(context, moved, move_request(moved, host=request or ""), MIGRATION)
+            if not isinstance(moved_or_reason, Instance):
+                raise InvalidInputError(NO_VALID_HOST + moved_or_reason, field="host" if request else None)
+            return moved_or_reason
 
 
 def migrate(context: RequestContext, instance_id: uuid.UUID | str, host_name: str | None = None) -> Instance:

@@ -59,7 +59,7 @@ def _fit_elsewhere(instance: Instance, copies: Mapping[str, dict[str, Any]]) -> 
     if not copies or not settings.RESIZE_ON_OTHER_HOSTS or not may_move(instance):
         return set()
     return {
-        key for key, found in zip(copies, have_targets(move_requests(instance, copies.values())), strict=True) if found
+        key for key, fits in zip(copies, have_targets(move_requests(instance, copies.values())), strict=True) if fits
     }
 
 

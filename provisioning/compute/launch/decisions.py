@@ -56,16 +56,12 @@ def rank_hosts(spec: RequestSpec, without: Collection[str] = ()) -> SchedulingAt
 
 def rank_for_build(spec: RequestSpec) -> SchedulingAttempt:
     """Rank the hosts for a build; hosts on which it has failed are ranked only if no other host remains."""
-    scheduling_attempt = rank_hosts(spec)
-    if scheduling_attempt.decision.ranked or not spec.excluded_hosts:
-        return scheduling_attempt
+    attempt = rank_hosts(spec)
+    if attempt.decision.ranked or not spec.excluded_hosts:
+        return attempt
     again = replace(spec, excluded_hosts=frozenset())
-    decision = decide(scheduling_attempt.hosts, again, options_now())
-    return (
-        replace(scheduling_attempt, spec=again, decision=decision, failed_before=True)
-        if decision.ranked
-        else scheduling_attempt
-    )
+    decision = decide(attempt.hosts, again, options_now())
+    return replace(attempt, spec=again, decision=decision, failed_before=True) if decision.ranked else attempt
 
 
 def rank_one_host(

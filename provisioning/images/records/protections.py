@@ -127,8 +127,8 @@ def _rule(pattern: str, table: Any) -> Rule:
 
 
 def _allowed(rules: tuple[Rule, ...], roles: frozenset[str], name: str, operation: str) -> bool:
-    row = next((rule for rule in rules if rule.pattern.search(name)), None)
-    return row is not None and row.allows(operation, roles)
+    first = next((rule for rule in rules if rule.pattern.search(name)), None)
+    return first is not None and first.allows(operation, roles)
 
 
 def _roles(context: RequestContext) -> frozenset[str]:

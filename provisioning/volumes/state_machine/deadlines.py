@@ -21,8 +21,8 @@ def by_status(seconds: Mapping[str, int]) -> dict[str, Timeout]:
 
 def seconds_of(name: str) -> int | None:
     """Return the timeout with this name in NOVELLA_VOLUME_TIMEOUTS, in seconds; None: no task has it."""
-    row = TASKS.timeouts(SETTING).get(str(name))
-    return row.seconds if row is not None else None
+    timeout = TASKS.timeouts(SETTING).get(str(name))
+    return timeout.seconds if timeout is not None else None
 
 
 def deadline_of(name: str, now: datetime | None = None) -> datetime | None:

@@ -63,10 +63,10 @@ def connect(attachment_id: uuid.UUID, host: Host) -> None:
 
     Raises InvalidVolumeError when this is not possible now, and UnavailableError if no host serves the pool.
     """
-    attachment = _locked([attachment_id])
-    if not attachment:
+    locked = _locked([attachment_id])
+    if not locked:
         raise InvalidVolumeError("A volume of the server was detached.")
-    [(volume, row)] = attachment
+    [(volume, row)] = locked
     if reason := obstacles([row.id]).get(row.id) or holds.reason(volume):
         raise InvalidVolumeError(reason)
     row.second_host, row.second_connection, row.moves = host, {}, row.moves + 1

@@ -285,9 +285,9 @@ def _volume_of(hidden: Volume) -> Volume | None:
     """Return the volume that is migrated to a hidden volume, locked; None if the migration has ended."""
     if hidden.migration_of is None:
         return None
-    row = state.lock([hidden.migration_of]).get(hidden.migration_of)
-    awaited = row is not None and (row.migration_status == MIGRATING or hidden.migration_status == SWAPPING)
-    return row if awaited else None
+    volume = state.lock([hidden.migration_of]).get(hidden.migration_of)
+    awaited = volume is not None and (volume.migration_status == MIGRATING or hidden.migration_status == SWAPPING)
+    return volume if awaited else None
 
 
 def open_data(volume: Volume) -> Volume | None:
