@@ -108,8 +108,8 @@ def test_the_throughput_of_a_volume_is_met_or_missed_beside_the_bare_one(tmp_pat
 def test_two_faces_are_asked_in_turns_after_a_first_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
     sent = []
     monkeypatch.setattr(ec2, "seconds", lambda ask: ask() or len(sent) / 1000)
-    requested = [lambda: sent.append("ec2"), lambda: sent.append("compute")]
-    rows = ec2.rows(("RunInstances", "POST /servers"), 2, lambda: requested[0], lambda: requested[1])
+    calls = [lambda: sent.append("ec2"), lambda: sent.append("compute")]
+    rows = ec2.rows(("RunInstances", "POST /servers"), 2, lambda: calls[0], lambda: calls[1])
     assert sent == ["compute", "ec2", "ec2", "compute", "compute", "ec2"]
     assert rows[0].measured == "median 4.5 ms, p95 6.0 ms (n=2), 1.00 times"
     assert [row.goal for row in rows] == ["at most 2 times: met", ""]

@@ -41,8 +41,8 @@ def test_the_guide_lists_them_all() -> None:
     """The table of the guide, made from the code: copy the left side when this fails."""
     text = GUIDE.read_text().partition("### Deadlines")[2].partition("\n#")[0]
     rows = re.findall(r"^\| `([a-z_-]+)` \| `NOVELLA_(\w+)` \| (\d+) \| (.+) \|$", text, re.MULTILINE)
-    requested = [(task.value, deadlines.SETTING_OF[task], str(deadlines.seconds_of(task))) for task in TaskState]
-    assert requested == [row[:3] for row in rows]
+    expected = [(task.value, deadlines.SETTING_OF[task], str(deadlines.seconds_of(task))) for task in TaskState]
+    assert expected == [row[:3] for row in rows]
     assert all(len(row[3]) > 10 for row in rows)
 
 

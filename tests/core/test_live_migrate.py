@@ -431,9 +431,9 @@ def test_the_source_is_asked_to_abort_and_to_complete(two: Two) -> None:
         abort_live_migration(operator(), two.server.id, number())
         force_live_migration(operator(), two.server.id, number())
     key = str(two.server.id)
-    requested = [each.args[:2] for each in call.call_args_list]
+    calls = [each.args[:2] for each in call.call_args_list]
     source = two.source.host.id
-    assert requested == [
+    assert calls == [
         (source, ControlMigrationCall(instance_id=key, action="abort")),
         (source, ControlMigrationCall(instance_id=key, action="complete")),
     ]

@@ -58,14 +58,14 @@ def test_it_finds_what_the_plain_query_finds_with_other_values_each_time(cloud: 
     cloud.run()
     for instance in made:
         (found,) = BY_ID(key=instance.id)
-        requested = Instance.objects.select_related("host").get(id=instance.id)
-        assert plain(found) == plain(requested)
-        assert found.host == requested.host
+        expected = Instance.objects.select_related("host").get(id=instance.id)
+        assert plain(found) == plain(expected)
+        assert found.host == expected.host
         with CaptureQueriesContext(connection) as queries:
             assert found.host is not None
             assert found.host.name == "kelvin"
         assert len(queries) == 0
-        assert NAMES(project_id=instance.project_id, name=instance.name) == [(requested.id, requested.created_at)]
+        assert NAMES(project_id=instance.project_id, name=instance.name) == [(expected.id, expected.created_at)]
         (port,) = WITH_ADDRESSES(device_id=instance.id)
         assert [str(address) for address in port.fixed_ips.all()] == [
             str(address) for address in guest_ports().get(device_id=instance.id).fixed_ips.all()
@@ -194,8 +194,8 @@ def test_a_deletion_returns_what_it_deleted() -> None:
     forget = PreparedDeleteReturning(
         lambda topic: Event.objects.filter(topic=topic).values_list("created_at", "payload"), topic=CharField()
     )
-    requested = [*Event.objects.filter(topic="topic 1").values_list("created_at", "payload")]
-    assert forget(topic="topic 1") == requested != []
+    expected = [*Event.objects.filter(topic="topic 1").values_list("created_at", "payload")]
+    assert forget(topic="topic 1") == expected != []
     assert forget(topic="topic 1") == []
     assert set(Event.objects.values_list("topic", flat=True)) >= {"topic 0", "topic 2"}
 

@@ -53,13 +53,13 @@ def of_any_kind(field: models.Field[Any, Any]) -> Any:
 
 def every_prepared_statement() -> list[Prepared[Any] | PreparedUpdate]:
     """Return those of all modules: by themselves, and those in a dictionary."""
-    values = []
+    statements = []
     for module in [each for name, each in sys.modules.items() if name.startswith(("provisioning.", "portal."))]:
         for value in list(vars(module).values()):
             inside = value.values() if isinstance(value, dict) else [value]
-            values += [each for each in inside if isinstance(each, Prepared | PreparedUpdate)]
-    assert len(values) > 30
-    return values
+            statements += [each for each in inside if isinstance(each, Prepared | PreparedUpdate)]
+    assert len(statements) > 30
+    return statements
 
 
 @pytest.mark.django_db

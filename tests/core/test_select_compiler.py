@@ -68,8 +68,8 @@ def _differences(queryset: QuerySet[Any, Any]) -> list[str]:
     ours = queryset.query.get_compiler("default")
     django = module.SQLCompiler(queryset.query.clone(), database, None)
     assert type(ours) is not type(django)
-    statement = [] if ours.as_sql() == django.as_sql() else ["statement"]
+    differences = [] if ours.as_sql() == django.as_sql() else ["statement"]
     selected = [expression for expression, *_ in django.select]
     if ours.get_converters(selected) != django.get_converters(selected):
-        return [*statement, "converters"]
-    return statement if list(ours.results_iter()) == list(django.results_iter()) else [*statement, "rows"]
+        return [*differences, "converters"]
+    return differences if list(ours.results_iter()) == list(django.results_iter()) else [*differences, "rows"]

@@ -114,10 +114,10 @@ def test_imports_at_once_leave_the_others_waiting(cast: People, settings: Settin
     images = [
         services.create(cast.alice.context, name="x", disk_format="raw", container_format="bare") for _ in range(6)
     ]
-    requested = at_once(
+    results = at_once(
         *[partial(Import.begin, cast.alice.context, image.id, request) for image in images],
     )
-    assert requested == {"done": 6}
+    assert results == {"done": 6}
     waiting = [message.payload["task_id"] for message in map(verify, OrmQ.objects.values_list("payload", flat=True))]
     oldest = ImageTask.objects.order_by("created_at", "id")[:2]
     assert set(waiting) >= {str(task.id) for task in oldest}

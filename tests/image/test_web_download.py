@@ -127,10 +127,10 @@ def in_parts(web: Web, sizes: list[int], *, version: str = 'ETag: "one"', change
     """Serve a file that breaks off after some bytes of each answer, and is whole in the last; returns its URL."""
 
     def answer(handler: Handler) -> None:
-        requested = handler.headers
+        headers = handler.headers
         name, value = version.split(": ")
-        resumes = requested.get("If-Range") == value and not changes
-        begin = int(requested["Range"].removeprefix("bytes=").removesuffix("-")) if resumes else 0
+        resumes = headers.get("If-Range") == value and not changes
+        begin = int(headers["Range"].removeprefix("bytes=").removesuffix("-")) if resumes else 0
         handler.send_response(206 if resumes else 200)
         handler.send_header(name, value)
         handler.send_header("Content-Length", str(len(BITS) - begin))

@@ -114,14 +114,14 @@ def test_the_default_zone_is_named_in_one_place() -> None:
         "notifications/messages.py",
         "hosts/models.py",
     )  # the service, a namespace
-    values = []
+    paths = []
     for path in Path("provisioning").rglob("*.py"):
         if "migrations" in path.parts or str(path).endswith(elsewhere):
             continue
         text = path.read_text()
         nodes = ast.walk(ast.parse(text)) if DEFAULT_ZONE in text else []
-        values += [str(path) for node in nodes if isinstance(node, ast.Constant) and node.value == DEFAULT_ZONE]
-    assert values == []
+        paths += [str(path) for node in nodes if isinstance(node, ast.Constant) and node.value == DEFAULT_ZONE]
+    assert paths == []
 
 
 @pytest.mark.both_databases("locks")

@@ -134,13 +134,13 @@ def refusals(moved: Moved, operator: RequestContext) -> list[str]:
         "move": lambda: Migrate.begin(operator, volume.id, uuid.UUID(other.id)),
         "snapshot": lambda: CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest(force=True)),
     }
-    values = []
+    refused = []
     for name, ask in requested.items():
         try:
             ask()
         except NovellaError:
-            values.append(name)
-    return values
+            refused.append(name)
+    return refused
 
 
 ALL = ["attach", "delete", "extend", "move", "snapshot"]

@@ -19,8 +19,8 @@ LIST, ONE, ADD = f"{V2}/catalogue", f"{V2}/catalogue/tiny", f"{V2}/catalogue/tin
 def test_a_script_adds_an_image_and_waits_for_it(alice: Person, folder: Publisher) -> None:
     folder.publish(entry())
     api = Api(alice)
-    (catalogue,) = api.get(LIST).json()["catalogue"]
-    assert (catalogue["id"], catalogue["status"], catalogue["image_id"]) == ("tiny", "not added", None)
+    (listed,) = api.get(LIST).json()["catalogue"]
+    assert (listed["id"], listed["status"], listed["image_id"]) == ("tiny", "not added", None)
     answer = api.post(ADD, {})
     assert (answer.status_code, answer.json()["status"]) == (202, "fetching")
     drain()

@@ -219,20 +219,20 @@ def test_an_address_is_asked_at_its_interval_and_sooner_after_a_failure(
     time_machine.move_to("2026-06-01T12:00:00Z", tick=False)
     run_periodic("catalogue.refresh")
     assert "HTTP 404" in CatalogueIndex.objects.get().fault
-    requested = len(site.asked)
+    before = len(site.asked)
     run_periodic("catalogue.refresh")
-    assert len(site.asked) == requested
+    assert len(site.asked) == before
     serve_index(site, folder, document(entry()))
     time_machine.move_to("2026-06-01T12:10:00Z", tick=False)
     run_periodic("catalogue.refresh")
     assert (CatalogueIndex.objects.get().fault, names()) == ("", ["Tiny Linux"])
-    requested = len(site.asked)
+    before = len(site.asked)
     time_machine.move_to("2026-06-01T18:09:00Z", tick=False)
     run_periodic("catalogue.refresh")
-    assert len(site.asked) == requested
+    assert len(site.asked) == before
     time_machine.move_to("2026-06-01T18:10:00Z", tick=False)
     run_periodic("catalogue.refresh")
-    assert len(site.asked) == requested + 2
+    assert len(site.asked) == before + 2
 
 
 def test_a_site_that_is_too_large_or_inside_the_cloud_is_refused(

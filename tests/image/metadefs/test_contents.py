@@ -61,10 +61,10 @@ def test_a_property_by_the_name_that_it_has_on_a_thing(operator: Person, path: s
     api.post(f"{path}/properties", {"name": "speed", **STRING})
     for thing in ({"name": "Image", "prefix": "acme_"}, {"name": "Bare"}):
         assert api.post(f"{path}/resource_types", thing).status_code == 201
-    requested = f"{path}/properties"
-    assert api.get(f"{requested}/acme_speed?resource_type=Image").json()["name"] == "speed"
+    properties = f"{path}/properties"
+    assert api.get(f"{properties}/acme_speed?resource_type=Image").json()["name"] == "speed"
     for wrong in ("speed?resource_type=Image", "speed?resource_type=Bare", "speed?resource_type=Nothing", "acme_speed"):
-        assert api.get(f"{requested}/{wrong}").status_code == 404
+        assert api.get(f"{properties}/{wrong}").status_code == 404
 
 
 def test_tags_from_beginning_to_end(operator: Person, alice: Person, path: str) -> None:
