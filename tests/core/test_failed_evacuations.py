@@ -291,6 +291,25 @@ def test_a_start_on_its_own_host_connects_its_volumes_again(cloud: Cloud, with_v
     assert isinstance(start.body, PowerRequest), "its disks are there"
 
 
+def test_a_host_that_is_forced_down_during_a_stop_loses_the_allocation_to_the_start(
+    cloud: Cloud, with_volume: Instance
+) -> None:
+    server = with_volume
+    dies("one", forced=True)
+    target = dies_on_the_way(cloud, server)
+    returns(cloud, "one")
+    Stop.begin(context("alice"), server.id)
+    force_down(target)
+    work(cloud, "one", "storage")
+    assert (state_of(server), Allocation.objects.get().host.name) == (("stopped", None), target)
+    Start.begin(context("alice"), server.id)
+    work(cloud, "one", "storage")
+    assert (state_of(server), Allocation.objects.get().host.name) == (("active", None), "one")
+    returns(cloud, target)
+    assert (state_of(server), connected()) == (("active", None), "one"), "its export does not end"
+    invariants.check()
+
+
 def test_a_root_disk_in_a_pool_is_taken_back_by_a_start(cloud: Cloud, server: Instance) -> None:
     Host.objects.update(traits=[ROOT_POOL_TRAIT, root_pool_trait("00000000-0000-4000-8000-00000000ceff")])
     dies("one", forced=True)

@@ -21,6 +21,7 @@ from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link.allocations import raise_attempt
 from provisioning.compute.host_link.graceful_stop import seconds_of
 from provisioning.compute.host_link.outcome import Outcome
+from provisioning.compute.host_link.release import leave_host, return_home
 from provisioning.compute.models import Instance
 from provisioning.compute.moves import cold, returning
 from provisioning.compute.states import AT_REST, TaskState, VmState
@@ -77,10 +78,14 @@ class Start(PowerAction):
         before = instance.attempt
         columns = {"attempt": before + 1, "guest_attempt": instance.guest_attempt}
         moved = self.enter(context, instance, Prepared(columns=columns))
-        raise_attempt(moved.id, before, moved.attempt)
         self.host_of(moved, started)
         self.write_begin(context, moved, started)
-        block_devices.disconnect(moved.id)  # from where an earlier attempt has connected them
+        if returning.is_allocated_elsewhere(moved):  # that host was forced down during a task of the server
+            leave_host(moved)
+            return_home(moved)
+        else:
+            raise_attempt(moved.id, before, moved.attempt)
+            block_devices.disconnect(moved.id)  # from where an earlier attempt has connected them
         cold.cast_move(moved)
         return moved
 

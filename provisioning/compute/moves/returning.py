@@ -47,6 +47,11 @@ def is_in_progress(instance: Instance) -> bool:
     return instance.task_state == TaskState.POWERING_ON and is_needed(instance)
 
 
+def is_allocated_elsewhere(instance: Instance) -> bool:
+    """Whether the allocation of a server is on another host than its own."""
+    return Allocation.objects.filter(instance=instance).exclude(host=instance.host).exists()
+
+
 def held_elsewhere(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
     """Return server → why the host of an earlier evacuation, which has failed, may still write to the server's data."""
     now, by_id = timezone.now(), {server.id: server for server in servers}
