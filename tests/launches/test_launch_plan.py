@@ -292,6 +292,10 @@ def test_names_are_numbered_where_the_placeholder_is(cloud: Cloud, alice: Reques
     assert [each.hostname for each in made] == ["web-1-a", "web-2-a"]
     [alone] = launch_plan(alice, but(plan, name="db{n}"), "l").instances
     assert alone.name == "db1"
+    disks = (DataDisk(1, name="{name}-disk-{n}"), DataDisk(1, name="log"))
+    launch_plan(alice, but(plan, name="c", count=2, disks=disks), "m")
+    names = BlockDevice.objects.exclude(volume_name="").values_list("volume_name", flat=True)
+    assert sorted(names) == ["c-1-disk-1", "c-2-disk-2", "log-1", "log-2"]
 
 
 def test_snippets_are_added_to_the_user_data(cloud: Cloud, alice: RequestContext, plan: LaunchPlan) -> None:

@@ -72,11 +72,13 @@ def numbered(name: str, index: int, count: int, *, longest: int = 255, placehold
 def disk_name(requested: str, server: str, index: int, count: int, *, placeholder: str = "") -> str:
     """Return the name of a new disk of one of several servers, empty without a requested one.
 
-    ``{name}`` in the requested name is replaced by the server's name; otherwise it is numbered like names of servers.
+    ``{name}`` in the requested name is replaced by the server's name, and ``placeholder`` by the number. A name without
+    ``{name}`` is numbered like names of servers.
     """
-    if SERVER_NAME in requested:
-        return requested.replace(SERVER_NAME, server[: 255 - len(requested) + len(SERVER_NAME)])[:255]
-    return numbered(requested, index, count, placeholder=placeholder) if requested else ""
+    if SERVER_NAME not in requested:
+        return numbered(requested, index, count, placeholder=placeholder) if requested else ""
+    pattern = requested.replace(placeholder, str(index + 1)) if placeholder else requested
+    return pattern.replace(SERVER_NAME, server[: 255 - len(pattern) + len(SERVER_NAME)])[:255]
 
 
 def numbered_host(hostname: str, index: int, count: int) -> str:

@@ -22,7 +22,8 @@ Opening = Literal["ssh", "web"]
 class DataDisk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A new empty volume for each server; ``mount``: its directory in the guest, empty: not formatted.
 
-    ``name``: may contain ``{name}`` for the server's name, and ``{n}``; empty: derived from the server's name.
+    ``name``: may contain ``{name}`` for the server's name, and ``{n}`` for its number; empty: derived from the server's
+    name.
     """
 
     size_gb: int
