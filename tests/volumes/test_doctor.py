@@ -150,7 +150,7 @@ def test_disks_of_guests_and_attachments_are_compared_both_ways(town: Town, monk
     assert look("guest_volumes") == [], "it goes on"
 
 
-@pytest.mark.parametrize("name", ["clone-{}-0123abcd", "unmanaged-{}-0123abcd", "backup-{}"])
+@pytest.mark.parametrize("name", ["clone-{}-0123abcd", "image-{}-0123abcd", "unmanaged-{}-0123abcd", "backup-{}"])
 def test_what_copies_have_left_of_a_volume_is_removed_and_strange_snapshots_are_told(
     town: Town, contents: list[StoredVolume], name: str
 ) -> None:
