@@ -205,6 +205,8 @@ def test_the_volumes_that_go_with_the_instances_are_counted(at_alice: Client, th
         disk = {"source_type": "blank", "destination_type": "volume", "delete_on_termination": deleted}
         BlockDevice.objects.create(instance=each, **disk)
     assert "2 volumes are deleted with them. 1 volume is kept." in asked(at_alice, DELETE, three)
+    Instance.objects.filter(pk=three[0].pk).update(locked=True)
+    assert "1 volume is deleted with them. 1 volume is kept." in asked(at_alice, DELETE, three)
 
 
 def test_instances_that_cannot_be_changed_are_counted_with_the_reasons(at_alice: Client, three: list[Instance]) -> None:

@@ -110,12 +110,13 @@ class BulkAction(Page):
         refusals, label = self.action.refusals(self.context, records), self.action.label
         rows = [(self.kind.name_of(record), refusals.get(record.pk, "")) for record in records]
         rows.sort(key=lambda row: not row[1])
-        able = len(rows) - len(refusals)
+        possible = [record for record in records if record.pk not in refusals]
+        able = len(possible)
         what = bdi(rows[0][0]) if len(rows) == 1 else self.kind.counted(len(rows))
         what = f"{able:,} of {what}" if 0 < able < len(rows) else what
         return {
             "title": f"{label}: {what}?" if self.action.argument else f"{label} {what}?",
-            "consequence": " ".join(filter(None, self._consequences(records, permanent=permanent))) if able else "",
+            "consequence": " ".join(filter(None, self._consequences(possible, permanent=permanent))) if able else "",
             "unchanged": not_possible(list(refusals.values()), len(rows)),
             "able": able,
             "rows": rows[:NAMED] if len(rows) > 1 else [],
