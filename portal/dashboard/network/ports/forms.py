@@ -1,6 +1,7 @@
 """The form of a port."""
 
 from collections.abc import Collection, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from django import forms
@@ -104,7 +105,7 @@ def initial_of(port: Port) -> dict[str, Any]:
         "description": port.description,
         "admin_state_up": port.admin_state_up,
         "port_security_enabled": port.port_security_enabled,
-        "fixed_ips": "\n".join(row.address for row in port.fixed_ips.all()),
+        "fixed_ips": "\n".join(row.address for row in sorted(port.fixed_ips.all(), key=attrgetter("id"))),
         "groups": [str(group.id) for group in port.security_groups.all()],
         "mac_address": own,
         "allowed_address_pairs": "\n".join(pairs),
