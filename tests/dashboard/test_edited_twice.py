@@ -11,6 +11,7 @@ import pytest
 from django.test import Client
 from django.urls import get_resolver, reverse
 
+from portal.dashboard.copy_as.written import ASKED
 from portal.dashboard.frame.edits import SHOWN
 from portal.dashboard.frame.pages import FormPage
 from provisioning.identity.models import Role, User
@@ -164,6 +165,20 @@ def test_a_field_that_the_user_left_alone_gets_the_saved_value(
     assert mine.post(address, shown(answer)).status_code == 303
     form = mine.get(address).context["form"]
     assert (form["name"].value(), form["description"].value()) == ("theirs", "mine")
+
+
+def test_a_change_before_copy_as_is_shown_when_the_form_is_saved(
+    two: tuple[Client, Client], addresses: dict[str, tuple[object, ...]]
+) -> None:
+    mine, theirs = two
+    address = reverse("dashboard:network_edit", args=addresses["network"])
+    opened = mine.get(address)
+    assert theirs.post(address, shown(theirs.get(address), name="theirs")).status_code == 303
+    copied = mine.post(address, shown(opened, name="mine") | {ASKED: ""})
+    assert copied.status_code == 200
+    answer = mine.post(address, shown(copied))
+    assert answer.status_code == 422
+    assert list(answer.context["form"].errors) == ["name"]
 
 
 @pytest.mark.parametrize(

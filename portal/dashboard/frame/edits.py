@@ -54,7 +54,15 @@ class Collision:
 def shown_input(form: Form) -> SafeString:
     """Return the hidden input for the values of the form's record."""
     digests = {name: _digest(_saved(form, name)) for name in _compared(form)}
-    value = json.dumps({"at": int(time.time()), "fields": digests}, separators=(",", ":"))
+    return _input(json.dumps({"at": int(time.time()), "fields": digests}, separators=(",", ":")))
+
+
+def submitted_input(data: QueryDict) -> SafeString:
+    """Return the hidden input as it was submitted, for a form that is shown again without a comparison."""
+    return _input(data.get(SHOWN, ""))
+
+
+def _input(value: str) -> SafeString:
     return format_html('<input type="hidden" name="{}" value="{}">', SHOWN, value)
 
 

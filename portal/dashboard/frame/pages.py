@@ -20,7 +20,7 @@ from portal.common.http.redirects import safe_next
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.written import ASKED, Written, place_of, written
 from portal.dashboard.frame import navigation, projects
-from portal.dashboard.frame.edits import Collision, collision_of, remember, shown_input
+from portal.dashboard.frame.edits import Collision, collision_of, remember, shown_input, submitted_input
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.things import Thing, starred
 from portal.dashboard.frame.tray import tray_for
@@ -315,7 +315,10 @@ class FormPage(Page):
 
     def form_to_copy(self) -> Form:
         """Return the submitted form for *Copy as*."""
-        return self.opened(self.request.POST)
+        form = self.form(self.request.POST)
+        if self.edits:
+            form.shown = submitted_input(self.request.POST)
+        return form
 
     def copy(self) -> HttpResponse:
         """Show the API calls of the form below it, or its errors."""
