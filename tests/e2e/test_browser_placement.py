@@ -164,5 +164,5 @@ def test_the_command_line_says_the_same(cloud: OneMachine) -> None:
         check=False,
     )
     assert output.returncode == 1, output.stderr
-    assert output.stdout.startswith("m1.medium fits 0 times; 2 requested")
+    assert output.stdout.startswith("m1.medium fits 0 times; 2 requested.\n")
     assert SENTENCE in output.stdout
