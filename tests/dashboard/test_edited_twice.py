@@ -15,6 +15,7 @@ from portal.dashboard.copy_as.written import ASKED
 from portal.dashboard.frame.edits import SHOWN
 from portal.dashboard.frame.pages import FormPage
 from provisioning.identity.models import Role, User
+from provisioning.network.models import Network
 from tests.dashboard.conftest import SignedIn
 from tests.dashboard.test_every_form import addresses as addresses
 from tests.dashboard.test_every_form import patterns
@@ -148,6 +149,20 @@ def test_the_editor_of_another_profile_is_not_named(two: tuple[Client, Client]) 
     User.objects.exclude(name="olga").update(description="by an API")
     answer = mine.post(address, shown(opened, description="mine"))
     assert answer.context["form"].errors["description"][0].startswith("This was changed to “by an API”")
+
+
+def test_only_values_that_a_user_saved_are_attributed_to_the_user(
+    two: tuple[Client, Client], addresses: dict[str, tuple[object, ...]]
+) -> None:
+    mine, theirs = two
+    address = reverse("dashboard:network_edit", args=addresses["network"])
+    opened = mine.get(address)
+    assert theirs.post(address, shown(theirs.get(address), name="theirs")).status_code == 303
+    Network.objects.filter(name="theirs").update(description="by an API")
+    assert theirs.post(address, shown(theirs.get(address), mtu="1300")).status_code == 303
+    errors = mine.post(address, shown(opened, name="mine", description="mine", mtu="1400")).context["form"].errors
+    begins = {name: errors[name][0].partition(" to ")[0] for name in ("name", "description", "mtu")}
+    assert begins == {"name": "olga changed this", "description": "This was changed", "mtu": "olga changed this"}
 
 
 def test_a_field_that_the_user_left_alone_gets_the_saved_value(

@@ -26,7 +26,7 @@ SHOWN = "shown"
 """Name of the hidden input with the digests."""
 CACHE = "edits"
 REMEMBERED = 86_400
-"""Seconds for which the last editor of a record is known."""
+"""Seconds for which the last editors of a record are known."""
 LONGEST = 120
 """Characters of a value within a sentence; a longer one is shown below it."""
 
@@ -88,7 +88,7 @@ def collision_of(form: Form, sent: QueryDict, record: str, context: RequestConte
             lost.append(name)
     if not changed:
         return None
-    data, who = sent.copy(), _editor(record, context, shown.at)
+    data, editors = sent.copy(), caches[CACHE].get(_key(record), {})
     for name in lost:
         _take_over(form, name, data)
     texts = {name: _text(form, name) for name in changed}
@@ -100,6 +100,7 @@ def collision_of(form: Form, sent: QueryDict, record: str, context: RequestConte
             (" to the text below" if kept else "") if name in long else f" to “{bdi(text)}”" if text else " to nothing"
         )
         end = " Save again to replace it with your input." if kept else ""
+        who = _editor(editors.get(name), context, shown.at, changed[name])
         messages[name] = f"{who}{now} since this page was opened.{end}"
     return Collision(data, messages, {name: text for name, text in long.items() if name not in lost})
 
@@ -118,16 +119,19 @@ def changes(form: Form, **values: Any) -> dict[str, Any]:
     return changed or every
 
 
-def remember(record: str, context: RequestContext) -> None:
-    """Store who has saved the form of a record, for the message to the next user."""
+def remember(form: Form, record: str, context: RequestContext) -> None:
+    """Store who has changed which values of a record by saving its form, for the message to the next user."""
+    typed = {name: text for name in _compared(form) if (text := _typed(form, name)) is not None}
     entry = {"id": str(context.user_id), "name": context.user_name, "at": time.time()}
-    caches[CACHE].set(_key(record), entry, REMEMBERED)
+    changed = {name: entry | {"value": _digest(text)} for name, text in typed.items() if text != _saved(form, name)}
+    caches[CACHE].set(_key(record), caches[CACHE].get(_key(record), {}) | changed, REMEMBERED)
 
 
-def _editor(record: str, context: RequestContext, since: float) -> str:
-    """Return the beginning of a message: the user that saved the form after ``since``, if it was saved by a form."""
-    entry = caches[CACHE].get(_key(record))
-    if not entry or entry["at"] < since:
+def _editor(entry: Mapping[str, Any] | None, context: RequestContext, since: float, saved: str) -> str:
+    """Return the beginning of a message: the user that saved this value of a field by the form after ``since``, unless
+    it was changed in another way.
+    """
+    if entry is None or entry["at"] < since or entry["value"] != _digest(saved):
         return "This was changed"
     if entry["id"] == str(context.user_id):
         return "You changed this"

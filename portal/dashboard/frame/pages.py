@@ -267,7 +267,7 @@ class FormPage(Page):
                 form.refuse(error)
             else:
                 if self.edits:
-                    remember(self._edited(), self.context)
+                    remember(form, self._edited(), self.context)
                 return saved
         return self.show(form, status=422)
 
