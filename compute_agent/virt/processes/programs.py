@@ -80,11 +80,11 @@ def run_long(
     rights: Rights | None = None,
     most_still: float = math.inf,
 ) -> None:
-    """Run ``command`` like ``run_program``, but kill it when ``stopped`` returns True, when it has read and written
-    nothing for ``most_still`` seconds, or when the agent dies.
+    """Run ``command`` like ``run_program``, but kill it when ``stopped`` returns True, when it has made no progress for
+    ``most_still`` seconds, or when the agent dies.
 
-    Bytes read and written are reported as progress. ``total``: the number of bytes of which the program prints the
-    percentage done, like ``qemu-img -p``. Raises ProgramError.
+    Progress is bytes read and written, and the percentage that the program prints. ``total``: the number of bytes of
+    which it prints the percentage done, like ``qemu-img -p``. Raises ProgramError.
     """
     name, prefix = Path(command[0]).name, [*ENDING_WITH_AGENT, *_prefix(limits, rights)]
     if shutil.which(command[0], path=SYSTEM_PATH) is None:
@@ -108,10 +108,12 @@ def run_long(
             except subprocess.TimeoutExpired:
                 written = [path for path in rights.places if path.is_file()] if rights is not None else ()
                 # The I/O counters of another account's program require CAP_SYS_PTRACE.
-                if watched.look((progress.moved_by_program(process.pid), progress.size_on_disk(*written))):
-                    still_until = time.monotonic() + most_still
+                amounts = (progress.moved_by_program(process.pid), progress.size_on_disk(*written))
+                looks = [watched.look(amounts)]
                 if total:
-                    done.look(_done(output_file.fileno(), total), total)
+                    looks.append(done.look(_done(output_file.fileno(), total), total))
+                if any(looks):
+                    still_until = time.monotonic() + most_still
                 if stopped() or time.monotonic() > min(deadline, still_until):
                     process.kill()
             else:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from compute_agent.contract.volume import VolumeSource
 from compute_agent.images.cache import ImageCache
 from compute_agent.virt.driver import never
-from compute_agent.virt.processes import processes, programs
+from compute_agent.virt.processes import processes, programs, progress
 from compute_agent.virt.processes.programs import Limits, ProgramError, run_long, run_program
 from compute_agent.virt.processes.rights import Rights, lent
 from compute_agent.volumes.copies import copying
@@ -149,6 +151,21 @@ def test_a_program_that_does_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(programs, "POLL", 0.01)
     with pytest.raises(ProgramError):
         run_long("sleep", "600", limits=Limits(seconds=600), stopped=bool, rights=Rights(), most_still=0.01)
+
+
+def test_a_program_that_prints_its_progress_continues(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel counts no bytes that a program receives from a socket, and zeros are not written."""
+    polls = itertools.count()
+    monkeypatch.setattr(programs, "POLL", 0.001)
+    monkeypatch.setattr(programs, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+    monkeypatch.setattr(programs, "_done", lambda *_: next(polls))
+    monkeypatch.setattr(progress, "moved_by_program", lambda _: None)
+    limits = Limits(seconds=10_000)
+    with pytest.raises(ProgramError):
+        run_long(
+            "sleep", "600", limits=limits, stopped=lambda: next(polls) > 100, total=100, rights=Rights(), most_still=10
+        )  # fmt: skip
+    assert next(polls) > 100
 
 
 def test_a_long_program_ends_with_the_agent(tmp_path: Path) -> None:
