@@ -147,7 +147,9 @@ class VolumeDriver(abc.ABC):
 
     @abc.abstractmethod
     def contents(self) -> list[StoredVolume]:
-        """List the volumes with their snapshots. The caller fills in ``daemon`` and ``attachments``."""
+        """List the volumes with their snapshots, with a constant number of calls to a cluster. The caller fills in
+        ``daemon`` and ``attachments``.
+        """
 
     def names(self) -> list[str]:
         """List the ids of the volumes, quickly. Deleted volumes are omitted."""
@@ -285,10 +287,6 @@ class VolumeDriver(abc.ABC):
 
         Raises VolumeInUseError if the volume has both snapshots.
         """
-
-    @abc.abstractmethod
-    def snapshot_size(self, volume_id: str, snapshot_id: str) -> int:
-        """Return the size of the volume in bytes at the time of the snapshot."""
 
     def forget_snapshot(self, volume: VolumeSpec, snapshot_id: str) -> None:
         """Remove a snapshot of a volume that another host may have open. Its data may remain until that host merges

@@ -26,7 +26,6 @@ from compute_agent.contract.volume import (
     VolumeClient,
     VolumeSource,
     VolumeSpec,
-    is_unmanaged,
 )
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import HostError, ImageUnacceptableError, UnsupportedError
@@ -38,7 +37,7 @@ from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.exports import Description
 from compute_agent.volumes.daemons.open_volumes import MERGE_SECONDS, OpenVolumes
 from compute_agent.volumes.driver import GIB, ROOT, TOO_LARGE, VolumeDriver
-from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
+from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError
 from compute_agent.volumes.files import luks
 from compute_agent.volumes.watch import ANSWERS_WITHIN, PoolWatch
 
@@ -178,8 +177,7 @@ class Volumes:
             clients = description.clients if description is not None else driver.clients(volume_id)
             names = [client.attachment_id for client in clients]
             daemon = self.daemons.runs(volume_id) if driver.daemons_needed else bool(clients)
-            unmanaged = _unmanaged_snapshots(driver, each)
-            result.append(replace(each, attachments=names, daemon=daemon, unmanaged=unmanaged))
+            result.append(replace(each, attachments=names, daemon=daemon))
         return PoolContents(volumes=result)
 
     # ----- commands -------------------------------------------------------------------------------------------------
@@ -469,12 +467,3 @@ class Volumes:
         finally:
             for descriptor in held:
                 os.close(descriptor)
-
-
-def _unmanaged_snapshots(driver: VolumeDriver, volume: StoredVolume) -> dict[str, int]:
-    """Return name → bytes of a volume's unmanaged snapshots, without those that are being deleted or renamed."""
-    result: dict[str, int] = {}
-    for name in (name for name in volume.snapshots if is_unmanaged(name)):
-        with contextlib.suppress(VolumeNotFoundError):
-            result[name] = driver.snapshot_size(volume.id, name)
-    return result

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from compute_agent.contract.volume import StoredVolume, UnmanagedDisk, VolumeClient, VolumeSpec
+from compute_agent.contract.volume import StoredVolume, UnmanagedDisk, VolumeClient, VolumeSpec, is_unmanaged
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import FatalBuildError, ImageUnacceptableError, RetryableHostError
 from compute_agent.volumes.driver import (
@@ -77,7 +77,14 @@ class FakeDriver(VolumeDriver):
 
     def contents(self) -> list[StoredVolume]:
         with self._lock:
-            return [StoredVolume(id=key, snapshots=sorted(each["snapshots"])) for key, each in self._volumes.items()]
+            return [
+                StoredVolume(
+                    id=key,
+                    snapshots=sorted(each["snapshots"]),
+                    unmanaged={name: size for name, size in each["snapshots"].items() if is_unmanaged(name)},
+                )
+                for key, each in self._volumes.items()
+            ]
 
     def sweep(self) -> list[str]:
         return []
@@ -168,12 +175,6 @@ class FakeDriver(VolumeDriver):
                 self._save()
             elif new_name not in snapshots:
                 raise VolumeNotFoundError("snapshot")
-
-    def snapshot_size(self, volume_id: str, snapshot_id: str) -> int:
-        snapshots = self._get(volume_id)["snapshots"]
-        if snapshot_id not in snapshots:
-            raise VolumeNotFoundError("snapshot")
-        return int(snapshots[snapshot_id])
 
     def revert(self, volume: VolumeSpec, snapshot_id: str) -> None:
         self._strike("revert")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from compute_agent.contract.build import ImageRef
-from compute_agent.contract.volume import StoredVolume, VolumeEncryption, VolumeSpec
+from compute_agent.contract.volume import StoredVolume, VolumeEncryption, VolumeSpec, is_unmanaged
 from compute_agent.images.cache import cached_name
 from compute_agent.images.use import NAME as CACHED_NAME
 from compute_agent.virt.driver import Stopped, never
@@ -93,8 +93,12 @@ class RbdDriver(VolumeDriver):
 
     def contents(self) -> list[StoredVolume]:
         volumes = [
-            StoredVolume(id=image.removeprefix(VOLUME), snapshots=snapshots)
-            for image, snapshots in self.images.all_snapshots().items()
+            StoredVolume(
+                id=image.removeprefix(VOLUME),
+                snapshots=list(sizes),
+                unmanaged={name: size - size % GIB for name, size in sizes.items() if is_unmanaged(name)},
+            )
+            for image, sizes in self.images.all_snapshots().items()
             if image.startswith(VOLUME) and UNFINISHED not in image
         ]
         gone = {image.removeprefix(VOLUME) for image in self.images.trash().values() if image.startswith(VOLUME)}
@@ -257,12 +261,6 @@ class RbdDriver(VolumeDriver):
             if error.number == errno.EEXIST:
                 raise VolumeInUseError(TWO_SNAPSHOTS) from error
             raise
-
-    def snapshot_size(self, volume_id: str, snapshot_id: str) -> int:
-        size = self.images.size(_image(volume_id), snapshot_id)
-        if size is None:
-            raise VolumeNotFoundError("snapshot")
-        return size - size % GIB
 
     def depth(self, volume_id: str) -> int:
         """Count the volumes in the image's chain of parents. Images of the cloud do not count."""

@@ -28,7 +28,9 @@ from pathlib import Path
 
 import msgspec
 
-from compute_agent.contract.volume import StoredVolume
+from compute_agent.contract.volume import StoredVolume, is_unmanaged
+from compute_agent.disk_formats import qcow2
+from compute_agent.disk_formats.reading import DiskFormatError
 from compute_agent.virt.processes.storage_account import StorageAccount
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
 from compute_agent.volumes.files.durable import replace, sync
@@ -147,9 +149,25 @@ class Layers:
     def stored(self) -> list[StoredVolume]:
         """Return every volume of the pool in the form of a pool's contents."""
         return [
-            StoredVolume(id=volume_id, snapshots=sorted(state.snapshots), gone=state.gone)
+            StoredVolume(
+                id=volume_id,
+                snapshots=sorted(state.snapshots),
+                gone=state.gone,
+                unmanaged=self._unmanaged(volume_id, state),
+            )
             for volume_id, state in self.states().items()
         ]
+
+    def _unmanaged(self, volume_id: str, state: State) -> dict[str, int]:
+        """Return name → bytes of a volume's unmanaged snapshots whose layers can be read."""
+        result: dict[str, int] = {}
+        for name in filter(is_unmanaged, state.snapshots):
+            with (
+                contextlib.suppress(FileNotFoundError, DiskFormatError),
+                self.path(f"{volume_id}/{state.snapshots[name]}").open("rb") as file,
+            ):
+                result[name] = qcow2.virtual_size(file)
+        return result
 
     def kept(self) -> dict[str, int]:
         """Return the bytes on the disk that each deleted volume's layers use: id → bytes."""

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from compute_agent.contract.volume import StoredVolume, UnmanagedDisk, VolumeSpec
-from compute_agent.disk_formats import qcow2
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import ImageUnacceptableError, StoppedError
 from compute_agent.virt.processes import progress
@@ -331,13 +330,6 @@ class Qcow2Driver(VolumeDriver):
                 self.layers.save(volume.id, state)
             elif new_name not in state.snapshots:
                 raise VolumeNotFoundError("snapshot")
-
-    def snapshot_size(self, volume_id: str, snapshot_id: str) -> int:
-        try:
-            with self.layers.path(self._snapshot(volume_id, snapshot_id)).open("rb") as file:
-                return qcow2.virtual_size(file)
-        except FileNotFoundError as error:
-            raise VolumeNotFoundError("snapshot") from error
 
     def forget_snapshot(self, volume: VolumeSpec, snapshot_id: str) -> None:
         with contextlib.suppress(VolumeNotFoundError), self.layers.locked(volume.id):

@@ -112,10 +112,10 @@ class CephImages:
         result: list[str] = json.loads(self._rbd("ls", self.location.pool, "--format", "json"))
         return result
 
-    def size(self, image: str, snapshot: str = "") -> int | None:
-        """Return the size of the image, or of its snapshot; None if it does not exist."""
+    def size(self, image: str) -> int | None:
+        """Return the image's size; None if the image does not exist."""
         try:
-            return int(json.loads(self._rbd("info", self._spec(image, snapshot), "--format", "json"))["size"])
+            return int(json.loads(self._rbd("info", self._spec(image), "--format", "json"))["size"])
         except CephError as error:
             if error.number == errno.ENOENT:
                 return None
@@ -264,13 +264,13 @@ class CephImages:
             if error.number != errno.EINVAL or self.parent(image) is not None:  # not a clone
                 raise
 
-    def all_snapshots(self) -> dict[str, list[str]]:
-        """List the images with their snapshots, oldest first, in one call."""
-        result: dict[str, list[str]] = {}
+    def all_snapshots(self) -> dict[str, dict[str, int]]:
+        """List the images with the sizes of their snapshots, oldest first, in one call."""
+        result: dict[str, dict[str, int]] = {}
         for entry in json.loads(self._rbd("ls", "-l", self.location.pool, "--format", "json")):
-            snapshots = result.setdefault(entry["image"], [])
+            sizes = result.setdefault(entry["image"], {})
             if "snapshot" in entry:
-                snapshots.append(entry["snapshot"])
+                sizes[entry["snapshot"]] = int(entry["size"])
         return result
 
     def age(self, image: str) -> float:

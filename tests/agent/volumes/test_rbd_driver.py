@@ -97,7 +97,7 @@ def test_volumes_of_an_image_are_clones_of_one_that_is_imported_once(driver: Rbd
     assert holds(driver.opening(second), 0, MIB)
     assert (driver.size(first.id), driver.size(second.id)) == (GIB, 2 * GIB)
     assert [name for name in driver.images.names() if name.startswith(IMAGE)] == [
-        name for name, snapshots in driver.images.all_snapshots().items() if snapshots == [BASE]
+        name for name, snapshots in driver.images.all_snapshots().items() if [*snapshots] == [BASE]
     ]
     with image.open("r+b") as file:
         file.truncate(GIB + 512)
