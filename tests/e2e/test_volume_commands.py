@@ -329,14 +329,21 @@ def operators(do: Clients) -> None:
     (capabilities,) = do(f"volume backend capability show {host} -f json")
     assert "thin_provisioning" in {row["Key"] for row in capabilities}
     assert "not replicated" in do.refused(f"volume host failover --volume-backend x {host}")
+    # The client requires 3.3 for messages, and sends no microversion of its own.
+    with_messages = {
+        "OS_CLOUD": "admin",
+        "OS_CLIENT_CONFIG_FILE": str(do.cloud.data / "clouds.yaml"),
+        "OS_VOLUME_API_VERSION": "3.3",
+    }
     do("volume type set --property volume_backend_name=nowhere cmd-type")
     (made,) = do("volume create --size 1 --type cmd-type cmd-nowhere")
-    (rows,) = do("volume message list")
+    (rows,) = do("volume message list", **with_messages)
     message = next(row for row in rows if row["Resource UUID"] == made["id"])
     assert "no pool offers" in message["User Message"]
-    (shown,) = do(f"volume message show {message['ID']}")
+    (shown,) = do(f"volume message show {message['ID']}", **with_messages)
     assert shown["ID"] == message["ID"]  # the SDK finds nothing else in the answer: it looks for another key
-    do(f"volume message delete {message['ID']}", "volume delete cmd-nowhere")
+    do(f"volume message delete {message['ID']}", **with_messages)
+    do("volume delete cmd-nowhere")
     clusters, filters, shown = do(
         "block storage cluster list",
         "block storage resource filter list -f json",
