@@ -28,6 +28,14 @@ AT_ONCE = 500
 """Number of names in one query."""
 
 Named = TypeVar("Named", User, Project, Group)
+Record = TypeVar("Record", bound=Domain | Group | Project | Role | User)
+_BESIDE: dict[type[Model], tuple[str, ...]] = {
+    Domain: (),
+    Group: ("domain",),
+    Project: ("domain",),
+    Role: ("domain",),
+    User: ("domain", "default_project"),
+}
 
 
 def find_by_name(model: type[Named], names: Mapping[str, Collection[str]]) -> dict[tuple[str, str], Named]:
@@ -50,16 +58,6 @@ def roles_given_on(projects: Collection[uuid.UUID]) -> set[tuple[uuid.UUID, uuid
     """Return the direct roles of users on these projects, as (project, user, role) ids."""
     assignments = RoleAssignment.objects.filter(project__in=projects, user__isnull=False, inherited=False)
     return set(assignments.values_list("project_id", "user_id", "role_id"))
-
-
-Record = TypeVar("Record", bound=Domain | Group | Project | Role | User)
-_BESIDE: dict[type[Model], tuple[str, ...]] = {
-    Domain: (),
-    Group: ("domain",),
-    Project: ("domain",),
-    Role: ("domain",),
-    User: ("domain", "default_project"),
-}
 
 
 def names_of_projects(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:

@@ -35,6 +35,8 @@ MOST_BROWSERS = 25
 MOST_PROGRAMS = 75
 """Maximum number of program sessions of one user; the last row is shared by all other programs."""
 WRITTEN_EVERY = timedelta(minutes=1)
+AT_ONCE = 20
+"""Maximum number of concurrent attempts with one credential from one address; programs authenticate in parallel."""
 OTHERS = "other programs"
 
 
@@ -194,10 +196,6 @@ def end_other_sign_ins(user: User, *, keep: uuid.UUID | None = None) -> int:
 def _prune(now: datetime) -> None:
     """Delete sessions whose last token has expired, with a margin because rows are not updated for every token."""
     SignIn.objects.filter(expires_at__lt=now - KEPT_AFTER_END - 2 * WRITTEN_EVERY).delete()
-
-
-AT_ONCE = 20
-"""Maximum number of concurrent attempts with one credential from one address; programs authenticate in parallel."""
 
 
 def authenticate_application_credential(

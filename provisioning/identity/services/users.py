@@ -25,6 +25,7 @@ from provisioning.identity.services.checks import (
 from provisioning.identity.services.passwords import assign_password
 from provisioning.identity.tokens import announce
 
+LONGEST_EMAIL = 254
 SWITCHES = (
     "ignore_change_password_upon_first_use",
     "ignore_password_expiry",
@@ -67,9 +68,6 @@ def _is_rule(rule: Any) -> bool:
         and all(isinstance(name, str) and 0 < len(name) <= LONGEST_METHOD and "\0" not in name for name in rule)
         and len(set(rule)) == len(rule)
     )
-
-
-LONGEST_EMAIL = 254
 
 
 class UserFields(TypedDict, total=False):
