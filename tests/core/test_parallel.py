@@ -137,10 +137,10 @@ class Rush:
 
     def __init__(self, cloud: Cloud, count: int) -> None:
         self.cloud, self.count = cloud, count
-        self.todo, self.done = threading.Semaphore(count), threading.Event()
+        self.remaining, self.done = threading.Semaphore(count), threading.Event()
 
     def call(self) -> None:
-        while self.todo.acquire(blocking=False):
+        while self.remaining.acquire(blocking=False):
             self.cloud.launch(context("alice"))
 
     def work(self) -> None:
