@@ -484,6 +484,8 @@ SAME = {
     "launch_link",
     "launch_template_create",
     "launch_template_version_create",
+    "pool_disk_manage",
+    "pool_snapshot_manage",
 }
 """Forms with calls that need another cloud, or that are those of another form."""
 NO_CLIENT = {"ec2_credential_create", "snippet_create", "catalogue_add"}

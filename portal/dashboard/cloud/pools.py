@@ -289,6 +289,7 @@ class PoolDetail(WatchedPage):
                 "hosts": self.allows("os_compute_api:os-hypervisors:show"),
                 "graphs": self.allows(OF_HOSTS),
                 "volumes": self.allows(VOLUMES),
+                "unmanaged": self.allows("volume_extension:list_manageable"),
             },
         }
 

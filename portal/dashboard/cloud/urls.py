@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from portal.dashboard.cloud import drains, hosts
+from portal.dashboard.cloud import drains, hosts, unmanaged
 from portal.dashboard.cloud.deaths import DeathsPage
 from portal.dashboard.cloud.listing import HostList
 from portal.dashboard.cloud.migrations import MigrationList
@@ -25,6 +25,13 @@ urlpatterns = [
     path("hosts/<uuid:host_id>/force-down/undo/", hosts.HostForceDownEnd.as_view(), name="host_force_down_end"),
     path("pools/", PoolList.as_view(), name="pools"),
     path("pools/<uuid:pool_id>/", PoolDetail.as_view(), name="pool"),
+    path("pools/<uuid:pool_id>/unmanaged/", unmanaged.UnmanagedData.as_view(), name="pool_unmanaged"),
+    path("pools/<uuid:pool_id>/unmanaged/<path:name>/", unmanaged.DiskManage.as_view(), name="pool_disk_manage"),
+    path(
+        "pools/<uuid:pool_id>/unmanaged-snapshots/<uuid:volume_id>/<path:name>/",
+        unmanaged.SnapshotManage.as_view(),
+        name="pool_snapshot_manage",
+    ),
     path("migrations/", MigrationList.as_view(), name="migrations"),
     path("usage/", UsageList.as_view(), name="usage"),
 ]

@@ -154,3 +154,21 @@ class VolumeDelete(QuestionPage, VolumePage):
 
     def back(self) -> str:
         return reverse("dashboard:volume", args=[self.record.id])
+
+
+class VolumeUnmanage(QuestionPage, VolumePage):
+    """Asks for confirmation, and deletes the record of a volume without its data."""
+
+    rule = services.Unmanage.rule
+    question = "Unmanage {name}?"
+    label = "Unmanage"
+    message = "The record of {name} is being deleted."
+
+    def text(self) -> str:
+        return (
+            f"Its record with name, metadata and messages is deleted. The data stay in the pool as "
+            f"volume-{self.record.id}, from which an operator can create a volume again."
+        )
+
+    def do(self) -> None:
+        services.Unmanage.begin(self.context, self.record.id, None)

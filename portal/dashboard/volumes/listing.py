@@ -199,6 +199,7 @@ _CHANGE_SNAPSHOT = _buttons(
         "Revert the volume to {}",
     ),
     ("can_edit", "pencil", "Edit", "dashboard:snapshot_edit", ""),
+    ("can_unmanage", "box-arrow-up", "Unmanage", "dashboard:snapshot_unmanage", ""),
     ("can_delete", "trash", "Delete", "dashboard:snapshot_delete", ""),
 )
 SNAPSHOTS = RecordList[Snapshot](

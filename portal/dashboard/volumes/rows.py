@@ -76,6 +76,10 @@ def row_of(context: RequestContext, volume: Volume, names: dict[uuid.UUID, str])
         and may(context, "volume:delete_transfer", volume),
         "can_launch": free and volume.bootable and policy.allows(context, "os_compute_api:servers:create"),
         "can_delete": _can_start(context, services.Delete, volume) and not attachments,
+        "can_unmanage": _can_start(context, services.Unmanage, volume)
+        and not volume.encryption_key
+        and volume.pool is not None
+        and volume.pool.capabilities.get("manage") == "true",
     }
 
 
@@ -111,6 +115,7 @@ def snapshot_row(context: RequestContext, snapshot: Snapshot) -> dict[str, Any]:
         "can_revert": available and _can_start(context, services.Revert, snapshot.volume),
         "can_edit": may(context, "volume:update_snapshot", snapshot),
         "can_delete": _can_start(context, services.DeleteSnapshot, snapshot),
+        "can_unmanage": _can_start(context, services.UnmanageSnapshot, snapshot) and snapshot.group_snapshot_id is None,
     }
 
 

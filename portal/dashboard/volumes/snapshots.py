@@ -115,3 +115,21 @@ class SnapshotRevert(QuestionPage, SnapshotPage):
 
     def do(self) -> None:
         services.Revert.begin(self.context, self.record.volume_id, str(self.record.id))
+
+
+class SnapshotUnmanage(QuestionPage, SnapshotPage):
+    """Asks for confirmation, and deletes the record of a snapshot without its data."""
+
+    rule = services.UnmanageSnapshot.rule
+    question = "Unmanage {name}?"
+    label = "Unmanage"
+    message = "The record of {name} is being deleted."
+
+    def text(self) -> str:
+        return (
+            f"Its record is deleted. The data stay in the pool as snapshot-{self.record.id} until the volume is "
+            "deleted; an operator can create a record of them again."
+        )
+
+    def do(self) -> None:
+        services.UnmanageSnapshot.begin(self.context, self.record.id, None)

@@ -6,6 +6,7 @@ from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.services.lifecycle.create import Create
 from provisioning.volumes.services.lifecycle.delete import Delete, VolumeDeletion, check_deletable
 from provisioning.volumes.services.lifecycle.manage import Unmanage
+from provisioning.volumes.services.lifecycle.manage_snapshots import UnmanageSnapshot
 from provisioning.volumes.services.lifecycle.reimage import Reimage, ReimageRequest
 from provisioning.volumes.services.lifecycle.revert import Revert
 from provisioning.volumes.services.lifecycle.snapshots import (
@@ -53,6 +54,7 @@ __all__ = [
     "Revert",
     "SnapshotRequest",
     "Unmanage",
+    "UnmanageSnapshot",
     "UploadRequest",
     "UploadToImage",
     "VolumeDeletion",

@@ -222,7 +222,7 @@ class ManageableSnapshotsView(ManageableView):
 
     def unmanaged(self, pool: StoragePool) -> list[Unmanaged]:
         found = manageable_snapshots(pool)
-        return [Unmanaged(each.name, each.size_gb, volume=f"volume-{each.volume_id}") for each in found]
+        return [Unmanaged(each.name, each.size_gb, volume=f"volume-{each.volume.id}") for each in found]
 
     def post(self, request: Request) -> Response:
         """Manage a snapshot in the pool of its volume."""

@@ -62,6 +62,23 @@ READ_ONLY = Kind(
     command="volume set",
     python="block_storage.set_volume_readonly",
 )
+_REF = attribute("ref", option="--remote-source", since="3.8")
+MANAGED_VOLUME = Kind(
+    key="volume",
+    service="volume",
+    path="manageable_volumes",
+    envelope="volume",
+    attributes=(
+        attribute("host"),
+        _REF,
+        attribute("volume_type", option="--type"),
+        attribute("bootable", flags=("--bootable", ""), usual=False),
+        DESCRIPTION,
+        NAME,
+    ),
+    command="volume create",
+    python="block_storage.manage_volume",
+)
 SNAPSHOT = Kind(
     key="snapshot",
     service="volume",
@@ -72,6 +89,15 @@ SNAPSHOT = Kind(
     python="block_storage.create_snapshot",
     ansible="openstack.cloud.volume_snapshot",
     ansible_result="volume_snapshot",
+)
+MANAGED_SNAPSHOT = Kind(
+    key="snapshot",
+    service="volume",
+    path="manageable_snapshots",
+    envelope="snapshot",
+    attributes=(attribute("volume_id", option="--volume"), _REF, DESCRIPTION, NAME),
+    command="volume snapshot create",
+    python="block_storage.manage_snapshot",
 )
 SNAPSHOT_EDIT = edited(
     SNAPSHOT,

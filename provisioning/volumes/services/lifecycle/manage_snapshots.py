@@ -7,6 +7,7 @@ from compute_agent.contract.volume import (
     ManageSnapshotRequest,
     PoolContents,
     PoolContentsCall,
+    UnmanagedDisk,
     UnmanageSnapshotRequest,
     is_unmanaged,
 )
@@ -17,7 +18,7 @@ from provisioning.volumes.models import Snapshot, StoragePool, Volume
 from provisioning.volumes.selectors import volume_for
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import pool_of
-from provisioning.volumes.services.lifecycle.manage import ask, gib
+from provisioning.volumes.services.lifecycle.manage import ask, gib, manageable
 from provisioning.volumes.services.lifecycle.snapshots import EndSnapshot, NewSnapshot, SnapshotRequest
 from provisioning.volumes.state_machine.deadlines import MINUTE, by_status
 from provisioning.volumes.states import SnapshotStatus
@@ -35,7 +36,7 @@ class ManagedSnapshot(SnapshotRequest):
 class UnmanagedSnapshot:
     """A snapshot in a pool without a record. Its volume has one."""
 
-    volume_id: uuid.UUID
+    volume: Volume
     name: str
     size_gb: int
 
@@ -46,14 +47,21 @@ def manageable_snapshots(pool: StoragePool) -> list[UnmanagedSnapshot]:
     A snapshot is not larger than its volume.
     """
     rows = Volume.objects.filter(pool=pool, migration_of=None)
-    volumes = {data_id_of(volume): volume for volume in rows.only("id", "data_id", "size_gb")}
+    columns = ("id", "data_id", "size_gb", "name", "project_id")
+    volumes = {data_id_of(volume): volume for volume in rows.only(*columns)}
     return [
-        UnmanagedSnapshot(volume.id, name, min(gib(size), volume.size_gb))
+        UnmanagedSnapshot(volume, name, min(gib(size), volume.size_gb))
         for stored in ask(pool, PoolContentsCall(pool_id=str(pool.id)), PoolContents).volumes
         if not stored.gone and (volume := volumes.get(stored.id)) is not None
         for name, size in stored.unmanaged.items()
         if is_unmanaged(name)
     ]
+
+
+def unmanaged_in(pool: StoragePool) -> tuple[list[UnmanagedDisk], list[UnmanagedSnapshot]]:
+    """Return the unmanaged disks and snapshots in a pool by name. Raises UnavailableError."""
+    snapshots = sorted(manageable_snapshots(pool), key=lambda each: (each.name, each.volume.id))
+    return sorted(manageable(pool), key=lambda each: each.name), snapshots
 
 
 class ManageSnapshot(NewSnapshot[ManagedSnapshot, ManageSnapshotRequest]):
@@ -68,7 +76,7 @@ class ManageSnapshot(NewSnapshot[ManagedSnapshot, ManageSnapshotRequest]):
         volume = volume_for(context, key)
         self.check(volume)
         for each in manageable_snapshots(pool_of(volume)):
-            if (each.volume_id, each.name) == (volume.id, request.name_in_pool):
+            if (each.volume.id, each.name) == (volume.id, request.name_in_pool):
                 return replace(request, size_gb=each.size_gb)
         msg = f"Volume {volume.id} has no unmanaged snapshot {request.name_in_pool[:255]!r}."
         raise InvalidInputError(msg, field="ref")
