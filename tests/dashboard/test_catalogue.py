@@ -8,8 +8,11 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from portal.dashboard.images.marks import MARKS
 from portal.dashboard.live import render
 from provisioning.catalogue import services
+from provisioning.catalogue.index import entries
+from provisioning.catalogue.index.reading import BUILT_IN_FILE
 from provisioning.catalogue.models import CatalogueIndex
 from provisioning.events import selectors as events
 from provisioning.images.models import Image, ImageTask
@@ -154,3 +157,19 @@ def test_the_wizard_opens_with_the_image(at_alice: Client, alice: Person, cloud:
     assert answer.context["form"].initial["image"] == str(other.id)
     answer = at_alice.get("/instances/launch/?image=nonsense")
     assert answer.context["form"].initial["image"] != "nonsense"
+
+
+def test_a_distribution_is_drawn_unless_the_index_has_letters(at_alice: Client, folder: Publisher) -> None:  # noqa: F811
+    folder.publish(entry(distro="debian"))
+    assert MARKS["debian"][0] in text(at_alice)
+    folder.publish(entry(distro="debian", mark="De"), updated="2026-01-02T00:00:00Z")
+    page = text(at_alice)
+    assert ">De</span>" in page
+    assert MARKS["debian"][0] not in page
+    folder.publish(entry(distro="other", name="Tiny"), updated="2026-01-03T00:00:00Z")
+    assert 'aria-hidden="true">T</span>' in text(at_alice)
+
+
+def test_every_distribution_of_the_built_in_index_is_drawn() -> None:
+    index = entries.read(BUILT_IN_FILE.read_bytes())
+    assert {each.distro for each in index.images} == MARKS.keys()

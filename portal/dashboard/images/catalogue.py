@@ -7,9 +7,11 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.safestring import SafeString
 
 from portal.common import statuses
 from portal.dashboard.frame.pages import Page
+from portal.dashboard.images.marks import mark_of
 from portal.dashboard.words.names import bdi
 from provisioning.catalogue import services
 from provisioning.catalogue.selectors import Offer, State, catalogue_for, entries_of_images, entry_of
@@ -36,6 +38,7 @@ def card_of(context: RequestContext, offer: Offer) -> Card:
     return {
         "offer": offer,
         "entry": offer.entry,
+        "mark": SafeString("") if offer.entry.mark else mark_of(offer.entry.distro),
         "fetching": offer.state == State.FETCHING,
         "newer": offer.state == State.NEWER,
         "status": STATUS.get(offer.state),

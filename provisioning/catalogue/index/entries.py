@@ -56,11 +56,11 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     os_type: Literal["linux", "windows", ""] = "linux"
     properties: dict[str, Annotated[str, Meta(max_length=255)]] = {}
     description: Text = ""
-    mark: Annotated[str, Meta(max_length=2, description="letters shown as the logo")] = ""
+    mark: Annotated[str, Meta(max_length=2, description="letters shown instead of a drawing")] = ""
 
     @property
     def logo(self) -> str:
-        """One or two letters."""
+        """One or two letters, for a distribution without a drawing."""
         return self.mark or self.name[:1].upper()
 
     @property
