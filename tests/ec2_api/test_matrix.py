@@ -121,8 +121,9 @@ def test_every_action_has_its_rows_and_every_row_an_action(things: Things) -> No
 
 def _persons(row: Row) -> set[str]:
     """The persons who ask for a row at landing."""
-    asking = in_turn(f"{row.action} {row.arguments}", row.codes, ALIKE, by_power=("reader", "member"))
-    return {"member", "other", *asking}
+    power = ("reader", "member")
+    asking = in_turn(f"{row.action} {row.arguments}", row.codes, ALIKE, by_power=power, outside=OUTSIDE)
+    return {"member", *asking}
 
 
 @pytest.mark.slow

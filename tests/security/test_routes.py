@@ -44,7 +44,8 @@ STRANGERS = ("nobody", "revoked", "expired")
 ALIKE = (STRANGERS, ("member", "operator"), ("reader", "domain"))
 """Persons of whom one asks at landing where all of them get the same."""
 BY_POWER = ("reader", "member", "operator")
-ALIKE_FOR_ADMIN = (STRANGERS, ("reader", "member", "other", "domain"))
+NOT_OPERATORS = (*OUTSIDE, "reader", "member")
+"""Of whom the admin lets nobody in."""
 SIGN_INS = {"/auth/login/", "/admin/login/", "/identity/v3/auth/tokens", "/identity/v3/users/<user>/password"}
 """Where passwords are taken: wrong ones are counted."""
 OF_DOMAIN = ("/identity/", "/projects/", "/users/", "/groups/", "/domains/")
@@ -127,8 +128,9 @@ PARTS = sorted({_part(row) for row in ROWS})
 
 def _persons(row: Row) -> list[str]:
     """The persons who ask for a row at landing."""
-    alike = ALIKE_FOR_ADMIN if _part(row) == "admin" else ALIKE
-    return in_turn(str(row), row.statuses, alike, by_power=BY_POWER)
+    if _part(row) == "admin":
+        return in_turn(str(row), row.statuses, (), outside=NOT_OPERATORS)
+    return in_turn(str(row), row.statuses, ALIKE, by_power=BY_POWER, outside=OUTSIDE)
 
 
 @pytest.mark.parametrize("part", PARTS)

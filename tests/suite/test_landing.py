@@ -39,6 +39,15 @@ def test_both_sides_of_the_step_that_a_policy_makes_ask_for_each_row() -> None:
     assert any("operator" in persons for persons in requested)
 
 
+def test_one_of_those_outside_asks_for_each_row_and_a_step_of_the_policy_is_asked_for_anyway() -> None:
+    outside = ("nobody", "revoked", "domain")
+    requested = [set(in_turn(f"row {number}", EXPECTED, ALIKE, outside=outside)) for number in range(40)]
+    assert all(len(persons & set(outside)) == 1 for persons in requested)
+    assert set().union(*requested) == set(EXPECTED)
+    steps = in_turn("row", EXPECTED, ALIKE, by_power=("domain", "reader", "operator"), outside=outside)
+    assert {"domain", "reader", "operator"} <= set(steps)
+
+
 def test_a_diagonal_has_every_value_at_landing_and_every_combination_in_deep() -> None:
     rows = rows_of(diagonal(first="abc", second=[1, 2]))
     assert [row.values for row in rows] == list(product("abc", [1, 2]))

@@ -27,13 +27,19 @@ def rounds(few: int, many: int) -> pytest.MarkDecorator:
 
 
 def in_turn(
-    row: str, expected: Mapping[str, Hashable], alike: Iterable[Collection[str]], *, by_power: Sequence[str] = ()
+    row: str,
+    expected: Mapping[str, Hashable],
+    alike: Iterable[Collection[str]],
+    *,
+    by_power: Sequence[str] = (),
+    outside: Sequence[str] = (),
 ) -> list[str]:
     """Return the persons who ask for a row of a table at landing.
 
     ``expected``: the answer that each person gets.  Of those who are ``alike`` and get the same answer one asks, which
     of them differs from row to row.  ``by_power``: persons from the least powerful on; where two neighbours get
     different answers, both ask, for between them lies what a policy demands.
+    ``outside``: persons of whom one asks, another one from row to row, besides those of ``by_power``.
     """
     chosen = set(expected) - {person for group in alike for person in group}
     for pair in itertools.pairwise(by_power):
@@ -43,8 +49,14 @@ def in_turn(
         same: dict[Hashable, list[str]] = {}
         for person in group:
             same.setdefault(expected[person], []).append(person)
-        chosen |= {persons[zlib.crc32(row.encode()) % len(persons)] for persons in same.values()}
+        chosen |= {persons[_turn(row) % len(persons)] for persons in same.values()}
+    if outside:
+        chosen = chosen - (set(outside) - set(by_power)) | {outside[_turn(row) % len(outside)]}
     return [person for person in expected if person in chosen]
+
+
+def _turn(row: str) -> int:
+    return zlib.crc32(row.encode()) >> 8
 
 
 def diagonal(**columns: Sequence[Any]) -> pytest.MarkDecorator:
