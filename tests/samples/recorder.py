@@ -118,6 +118,8 @@ class Scene:
     _apis: dict[str, Api] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
     _given: set[str] = field(default_factory=set)
+    _plain_texts: dict[str, str] = field(default_factory=dict)
+    """Texts with their placeholders, for the names that are known: most are in many answers."""
 
     def __post_init__(self) -> None:
         self.let("image_id", self.cloud.image.id)
@@ -144,6 +146,7 @@ class Scene:
         return value
 
     def _know(self, value: str, name: str) -> None:
+        self._plain_texts.clear()
         if not value.isdigit() or len(value) > 6:
             self._names[value] = name
             self._names[value.replace("-", "")] = name
@@ -303,9 +306,13 @@ class Scene:
         return "<integer>" if key == "id" or key.endswith("_type_id") else value
 
     def _plain_text(self, text: str) -> str:
-        for value in sorted(self._names, key=len, reverse=True):
-            if value in text:
-                text = text.replace(value, f"<{self._names[value]}>")
+        if text not in self._plain_texts:
+            self._plain_texts[text] = self._with_placeholders(text)
+        return self._plain_texts[text]
+
+    def _with_placeholders(self, text: str) -> str:
+        for value in sorted((each for each in self._names if each in text), key=len, reverse=True):
+            text = text.replace(value, f"<{self._names[value]}>")
         for name, pattern in PATTERNS:
             text = pattern.sub(f"<{name}>", text)
         return text.replace(str(settings.IMAGE_DIR), "<folder>").replace("http://testserver", "<url>")
