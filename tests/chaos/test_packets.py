@@ -27,10 +27,8 @@ def _root() -> None:
         pytest.skip("needs root: bridges and namespaces")
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["--small --moves --operations 4 --seed 2959", *(pytest.param(each, marks=pytest.mark.deep) for each in LONG)],
-)
+@pytest.mark.deep
+@pytest.mark.parametrize("words", ["--small --moves --operations 4 --seed 2959", *LONG])
 def test_what_passes_is_what_the_records_say_and_nothing_is_left(tmp_path: Path, words: str) -> None:
     """The short run moves one guest cold and one live, while an agent is killed."""
     seed = words.split()[-1]

@@ -12,7 +12,7 @@ from tests.e2e.conftest import watch
 from tests.e2e.pictures import picture
 from tests.support.one_machine import OneMachine
 
-pytestmark = [pytest.mark.e2e]
+pytestmark = [pytest.mark.deep, pytest.mark.e2e]
 
 
 @pytest.fixture(scope="module")

@@ -108,6 +108,7 @@ def test_a_migration_is_confirmed_and_another_one_reverted(simulated: OneMachine
     assert moved.complaints == []
 
 
+@pytest.mark.deep
 def test_a_host_is_drained_and_gets_its_instance_back(simulated: OneMachine, moved: Watched) -> None:
     page = moved.page
     server = page.url.rstrip("/").rpartition("/")[2]

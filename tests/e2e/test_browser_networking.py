@@ -10,7 +10,7 @@ from playwright.sync_api import BrowserContext, expect
 from tests.e2e.conftest import press, watch
 from tests.support.one_machine import OneMachine
 
-pytestmark = [pytest.mark.e2e]
+pytestmark = [pytest.mark.deep, pytest.mark.e2e]
 
 
 @pytest.fixture(name="cloud")

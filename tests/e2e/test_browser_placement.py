@@ -15,6 +15,7 @@ from tests.e2e.sdk_proxies import connect
 from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine, running, wait_for
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.e2e,
     pytest.mark.filterwarnings(
         "ignore::DeprecationWarning",
@@ -75,7 +76,6 @@ def size(page: Page, name: str) -> Locator:
     return page.locator("#flavors label", has=page.get_by_text(name, exact=True))
 
 
-@pytest.mark.deep
 def test_the_wizard_says_what_fits_while_choices_change(cloud: OneMachine, chromium: Browser) -> None:
     watched = watch(signed_in(cloud, chromium, "demo").context, f"{cloud.url}/instances/launch/")
     page = watched.page
@@ -129,7 +129,6 @@ def test_the_page_says_why_there_is_no_host(cloud: OneMachine, chromium: Browser
     assert operator.complaints == []
 
 
-@pytest.mark.deep
 def test_operators_see_how_the_best_hosts_were_weighed(cloud: OneMachine, chromium: Browser) -> None:
     """With the keyboard alone."""
     made = cloud.openstack_json(
@@ -153,7 +152,6 @@ def test_operators_see_how_the_best_hosts_were_weighed(cloud: OneMachine, chromi
     assert watched.complaints == []
 
 
-@pytest.mark.deep
 def test_the_command_line_says_the_same(cloud: OneMachine) -> None:
     output = subprocess.run(
         [CHECKOUT / ".venv/bin/python", "manage.py", "would_fit", "--flavor", "m1.medium", "--count", "2"],

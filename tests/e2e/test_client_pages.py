@@ -115,6 +115,7 @@ def playbooks(plain: OneMachine, tmp_path: Path, key: Key) -> Playbooks:
     return Playbooks(plain, tmp_path, key)
 
 
+@pytest.mark.deep
 def test_ansible_makes_servers_once(playbooks: Playbooks) -> None:
     assert playbooks.changes(0) == 3
     assert playbooks.changes(0) == 0

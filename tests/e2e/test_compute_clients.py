@@ -15,6 +15,7 @@ from tests.support.command_line import batch, refused
 from tests.support.one_machine import OneMachine, wait_for
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.compat,
     pytest.mark.filterwarnings(
         "ignore::DeprecationWarning",
@@ -86,7 +87,6 @@ def names(rows: list[dict[str, Any]]) -> set[str]:
 # ----- around servers -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.deep
 def test_flavors(simulated: OneMachine) -> None:
     made, shown, listed, bare = batch(
         simulated,
@@ -130,7 +130,6 @@ def test_key_pairs(simulated: OneMachine, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.deep
 def test_aggregates_and_zones(simulated: OneMachine) -> None:
     made, _, shown, listed, zones, hypervisor = batch(
         simulated,
@@ -182,7 +181,6 @@ def test_hypervisors_and_services(simulated: OneMachine) -> None:
     assert (back[0]["Status"], back[0]["State"], back[0]["Forced Down"]) == ("enabled", "up", False)
 
 
-@pytest.mark.deep
 def test_server_groups(simulated: OneMachine) -> None:
     made, listed = batch(simulated, "server group create --policy anti-affinity cli-group", "server group list --long")
     assert (made["policy"], made["members"]) == ("anti-affinity", [])
@@ -197,7 +195,6 @@ def test_server_groups(simulated: OneMachine) -> None:
     batch(simulated, "server group delete cli-group")
 
 
-@pytest.mark.deep
 def test_usage_limits_and_quotas(simulated: OneMachine) -> None:
     batch(simulated, f"{NEW} used")
     listed, shown, limits, quota = batch(
@@ -222,7 +219,6 @@ def test_usage_limits_and_quotas(simulated: OneMachine) -> None:
 # ----- servers --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.deep
 def test_what_a_server_is_made_with(simulated: OneMachine, tmp_path: Path) -> None:
     script = tmp_path / "first-boot"
     script.write_text("#!/bin/sh\ntrue\n")
@@ -250,7 +246,6 @@ def test_what_a_server_is_made_with(simulated: OneMachine, tmp_path: Path) -> No
     batch(simulated, "server delete --force --wait whole-2")
 
 
-@pytest.mark.deep
 def test_lists_page_and_sort(simulated: OneMachine) -> None:
     batch(simulated, "server create --image novella-guest --flavor m1.nano --nic none --min 3 --max 3 --wait many")
     up, first, rest = batch(
@@ -265,7 +260,6 @@ def test_lists_page_and_sort(simulated: OneMachine) -> None:
     assert {row["Name"] for row in [*first, *rest]} <= {"many-1", "many-2", "many-3"}
 
 
-@pytest.mark.deep
 def test_power_lock_and_events(simulated: OneMachine) -> None:
     batch(simulated, f"{NEW} turned")
     do(simulated, "server stop", "turned", "SHUTOFF")
@@ -295,7 +289,6 @@ def test_power_lock_and_events(simulated: OneMachine) -> None:
     assert "guest agent" in refused(simulated, "server set --password a-password turned")
 
 
-@pytest.mark.deep
 def test_deleted_and_restored(simulated: OneMachine) -> None:
     batch(simulated, f"{NEW} mourned")
     do(simulated, "server delete", "mourned", "SOFT_DELETED")
@@ -308,7 +301,6 @@ def test_deleted_and_restored(simulated: OneMachine) -> None:
         until(simulated, "mourned", state.upper())
 
 
-@pytest.mark.deep
 def test_rescue_and_rebuild(simulated: OneMachine) -> None:
     batch(simulated, f"{NEW} rebuilt")
     do(simulated, "server rescue --image novella-guest", "rebuilt", "RESCUE")
@@ -321,7 +313,6 @@ def test_rescue_and_rebuild(simulated: OneMachine) -> None:
     until(simulated, "rebuilt-2", "ACTIVE")
 
 
-@pytest.mark.deep
 def test_resize(simulated: OneMachine) -> None:
     batch(simulated, f"{NEW} grown")
     do(simulated, "server resize --flavor m1.micro", "grown", "VERIFY_RESIZE")
@@ -334,7 +325,6 @@ def test_resize(simulated: OneMachine) -> None:
     assert "m1.micro" in str(shown["flavor"])
 
 
-@pytest.mark.deep
 def test_snapshots_backups_and_shelving(simulated: OneMachine) -> None:
     batch(simulated, f"{NEW} copied")
     [taken] = batch(simulated, "server image create --name cli-copy --wait copied")
@@ -350,7 +340,6 @@ def test_snapshots_backups_and_shelving(simulated: OneMachine) -> None:
     batch(simulated, "server delete --force copied", "image delete cli-copy cli-backup")
 
 
-@pytest.mark.deep
 def test_interfaces_and_security_groups(simulated: OneMachine) -> None:
     batch(simulated, f"{NEW} wired")
     [before] = batch(simulated, "port list --server wired")
@@ -370,7 +359,6 @@ def _ports(cloud: OneMachine, name: str, many: int) -> list[dict[str, Any]] | No
     return found if len(found) == many else None
 
 
-@pytest.mark.deep
 def test_a_server_has_no_volumes(simulated: OneMachine) -> None:
     batch(simulated, f"{NEW} dry")
     assert batch(simulated, "server volume list dry") == [[]]
@@ -379,7 +367,6 @@ def test_a_server_has_no_volumes(simulated: OneMachine) -> None:
 # ----- images ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.deep
 def test_images(simulated: OneMachine, tmp_path: Path) -> None:
     bits = tmp_path / "bits"
     bits.write_bytes(b"\x55" * 70_000)
@@ -418,7 +405,6 @@ def test_images(simulated: OneMachine, tmp_path: Path) -> None:
     assert "cli-image" not in names(batch(simulated, "image delete cli-image", "image list")[0])
 
 
-@pytest.mark.deep
 def test_staged_and_imported(simulated: OneMachine, tmp_path: Path) -> None:
     bits = tmp_path / "bits"
     bits.write_bytes(b"\x66" * 70_000)

@@ -21,6 +21,7 @@ from tests.e2e.sdk_proxies import connect
 from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine, running
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.compat,
     pytest.mark.filterwarnings(
         "ignore::DeprecationWarning",
@@ -267,6 +268,5 @@ def test_the_lines_of_two_kinds_create_the_same(own: Copied) -> None:
     own.created_alike(LANDING, FORMS)
 
 
-@pytest.mark.deep
 def test_the_lines_of_every_kind_create_the_same(own: Copied) -> None:
     own.created_alike(tuple(each for each in KINDS if each not in LANDING), (*FORMS, "ansible"))

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, WebSocket, expect
 
 from tests.support.one_machine import OneMachine, wait_for
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.deep, pytest.mark.e2e, pytest.mark.slow]
 
 Enter = Callable[..., BrowserContext]
 PHONE = {"width": 390, "height": 844}

@@ -246,6 +246,7 @@ def test_endpoint_groups(cloud: OneMachine, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.deep
 def test_application_credentials(cloud: OneMachine) -> None:
     demo = {"OS_CLOUD": "demo", "OS_CLIENT_CONFIG_FILE": str(cloud.data / "clouds.yaml")}
     [made] = batch(cloud, "application credential create --role reader --description For-a-robot robot", **demo)

@@ -63,6 +63,7 @@ def test_launch_and_delete_without_a_mouse(cloud: OneMachine, signed_in: Browser
     assert watched.complaints == []
 
 
+@pytest.mark.deep
 def test_what_is_wrong_takes_the_cursor_to_its_field(cloud: OneMachine, signed_in: BrowserContext) -> None:
     page = watch(signed_in, f"{cloud.url}/instances/launch/").page
     page.locator("#name").fill("")
@@ -120,6 +121,7 @@ def test_launch_onto_a_network_from_the_map_by_tab_and_enter(cloud: OneMachine, 
     assert watched.complaints == []
 
 
+@pytest.mark.deep
 def test_a_network_a_router_and_a_floating_ip_by_keyboard_alone(cloud: OneMachine, signed_in: BrowserContext) -> None:
     watched = watch(signed_in, cloud.url)
     page = watched.page

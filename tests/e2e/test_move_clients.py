@@ -12,6 +12,7 @@ from tests.support.command_line import batch, refused
 from tests.support.one_machine import OneMachine, running, wait_for
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.compat,
     pytest.mark.slow,
     pytest.mark.filterwarnings(

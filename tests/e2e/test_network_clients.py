@@ -10,6 +10,7 @@ from tests.support.command_line import batch, refused
 from tests.support.one_machine import PATIENCE, OneMachine
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.compat,
     pytest.mark.filterwarnings(
         "ignore::DeprecationWarning",
@@ -67,7 +68,6 @@ def test_networks_and_subnets(cloud: OneMachine) -> None:
     batch(cloud, "subnet delete cli-changed cli-six", "network delete cli-other")
 
 
-@pytest.mark.deep
 def test_provider_networks_of_operators(cloud: OneMachine) -> None:
     (made,) = batch(
         cloud,
@@ -79,7 +79,6 @@ def test_provider_networks_of_operators(cloud: OneMachine) -> None:
     batch(cloud, "network set --external --no-default cli-outside", "network delete cli-outside")
 
 
-@pytest.mark.deep
 def test_subnet_pools_and_address_scopes(cloud: OneMachine) -> None:
     scope, pool = batch(
         cloud,
@@ -118,7 +117,6 @@ def test_subnet_pools_and_address_scopes(cloud: OneMachine) -> None:
     assert network["id"]
 
 
-@pytest.mark.deep
 def test_ports(cloud: OneMachine) -> None:
     batch(
         cloud,
@@ -158,7 +156,6 @@ def test_ports(cloud: OneMachine) -> None:
     batch(cloud, "port delete cli-set", "network delete cli-wired", "security group delete cli-group")
 
 
-@pytest.mark.deep
 def test_routers_and_floating_ips(cloud: OneMachine) -> None:
     router, *_ = batch(
         cloud,
@@ -229,7 +226,6 @@ def test_routers_and_floating_ips(cloud: OneMachine) -> None:
     )
 
 
-@pytest.mark.deep
 def test_security_groups_and_sharing(cloud: OneMachine) -> None:
     group, addresses = batch(
         cloud,
@@ -294,7 +290,6 @@ def test_security_groups_and_sharing(cloud: OneMachine) -> None:
     )
 
 
-@pytest.mark.deep
 def test_what_operators_look_at(cloud: OneMachine) -> None:
     agents, providers, zones, counts = batch(
         cloud,
@@ -319,7 +314,6 @@ def test_what_operators_look_at(cloud: OneMachine) -> None:
     assert {"agent", "auto-allocated-topology", "security-groups-default-rules"} <= {row["Alias"] for row in extensions}
 
 
-@pytest.mark.deep
 def test_quotas_of_subnet_pools_and_policies(cloud: OneMachine) -> None:
     batch(cloud, "quota set --subnetpools 7 --rbac-policies 8 demo")
     (shown,) = batch(cloud, "quota show --network demo")
@@ -348,7 +342,6 @@ def test_a_network_and_a_router_in_one_go(cloud: OneMachine) -> None:
     assert "No Network found" in refused(cloud, f"network show {made['id']}", **demo)
 
 
-@pytest.mark.deep
 def test_a_member_shares_a_network_with_another_project_by_its_id(cloud: OneMachine) -> None:
     demo = {"OS_CLOUD": "demo", "OS_CLIENT_CONFIG_FILE": str(cloud.data / "clouds.yaml")}
     (other,) = batch(cloud, "project create cli-other-project")

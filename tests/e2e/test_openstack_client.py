@@ -52,6 +52,7 @@ def test_a_disguised_image_is_refused(cloud: OneMachine, tmp_path: Path) -> None
     assert not [image for image in listed if image["Name"] == "disguised" and image["Status"] == "active"]
 
 
+@pytest.mark.deep
 def test_a_server_from_create_to_delete(cloud: OneMachine, key: Key) -> None:
     cloud.openstack("keypair", "create", "--public-key", str(key.public), "client-key")
     assert "client-key" in [row["Name"] for row in cloud.openstack_json("keypair", "list")]

@@ -73,6 +73,7 @@ def size_asked_for(line: Page, sent: list[bytes]) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+@pytest.mark.deep
 def test_full_screen_programs_work_on_the_serial_line(cloud: OneMachine, signed_in: BrowserContext) -> None:
     made = cloud.openstack_json(
         *("server", "create", "--image", "novella-guest", "--flavor", "m1.nano"),

@@ -23,7 +23,7 @@ from tests.e2e.conftest import Key, watch
 from tests.e2e.pictures import picture
 from tests.support.one_machine import CHECKOUT, PATIENCE, OneMachine, wait_for
 
-pytestmark = [pytest.mark.libvirt]
+pytestmark = [pytest.mark.deep, pytest.mark.libvirt]
 NAME = "one guest"
 """With a space, which its host name cannot have."""
 READ = "head -n 12 | sha256sum"
@@ -136,7 +136,6 @@ def test_other_programs_take_it_as_their_proxy_command(cloud: OneMachine, server
 
 
 @pytest.mark.compat
-@pytest.mark.deep
 def test_a_port_where_nothing_listens_is_said(cloud: OneMachine, server: Server, home: Path) -> None:
     done = novella(cloud, home, "tunnel", f"{server.id}:9", "--stdio")
     assert done.returncode == 6
@@ -167,7 +166,6 @@ def open_console(context: BrowserContext, cloud: OneMachine, server: Server, pro
 
 
 @pytest.mark.e2e
-@pytest.mark.deep
 def test_text_is_pasted_on_the_screen_whole(cloud: OneMachine, signed_in: BrowserContext, server: Server) -> None:
     screen = open_console(signed_in, cloud, server, "vnc")
     wait_for("the screen shows something", lambda: screen.evaluate(COLOURS) > 1)
@@ -176,7 +174,6 @@ def test_text_is_pasted_on_the_screen_whole(cloud: OneMachine, signed_in: Browse
 
 
 @pytest.mark.e2e
-@pytest.mark.deep
 def test_text_is_pasted_on_the_serial_line_whole(cloud: OneMachine, signed_in: BrowserContext, server: Server) -> None:
     line = open_console(signed_in, cloud, server, "serial")
     shown = line.get_by_test_id("console-serial")

@@ -18,6 +18,7 @@ from tests.host.host_process import HostProcess
 from tests.host.lab import PATIENCE, Lab, until
 from tests.host.small_guest import SECTOR, boot_sector, disk, offered
 from tests.support.guest_image import GuestImage
+from tests.support.landing import one_in
 
 FOREIGN = {
     "VMDK": ("vmdk", "vmdk", "subformat=monolithicSparse"),
@@ -102,7 +103,7 @@ def foreign(guest: Callable[[ImageRef, Path], Guest], tmp_path: Path) -> Callabl
     return build
 
 
-@pytest.mark.parametrize("name", FOREIGN)
+@one_in(3, "name", FOREIGN)
 def test_a_guest_boots_from_a_foreign_disk(foreign: Callable[[str, Path], Guest], tmp_path: Path, name: str) -> None:
     raw = tmp_path / "disk.raw"
     raw.write_bytes(disk(f"this is a {name}"))

@@ -58,6 +58,7 @@ def wrong(volume: Path, blocks: int) -> list[int]:
     return [number for number in range(blocks) if content[number * 4096 :][:4096] != b"%4096d" % number]
 
 
+@pytest.mark.deep
 def test_it_writes_through_new_certificates_a_cable_that_is_out_and_a_dead_daemon(
     stage: Stage, storage: Machine, lab: Lab
 ) -> None:

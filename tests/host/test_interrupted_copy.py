@@ -87,6 +87,7 @@ def guest(lab: Lab, small: GuestImage) -> Iterator[Guest]:
     guest.agent_dies()
 
 
+@pytest.mark.deep
 def test_what_qemu_copies_for_nobody_ends_with_the_start_of_the_agent(guest: Guest) -> None:
     guest.backup_begins()
     guest.agent_dies()

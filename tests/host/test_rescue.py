@@ -147,6 +147,7 @@ def folder_of(stage: Stage) -> set[str]:
     return {path.name for path in folder.iterdir() if not path.is_socket()} - {"console.log", "sockets"}
 
 
+@pytest.mark.deep
 def test_a_rescued_guest_finds_its_own_disk_behind_the_other(stage: Stage) -> None:
     wake(stage.host, stage.spec)
     stage.ssh("echo precious >/root/mark; sync")

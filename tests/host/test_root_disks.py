@@ -93,12 +93,7 @@ def images(lab: Lab, ceph: CephForTests) -> list[str]:
 class TestPoolRootDisks(DriverContract):
     """The same promises as for disks that are files."""
 
-    at_landing = {
-        "test_a_resized_guest_has_its_new_size_until_that_is_given_up",
-        "test_a_snapshot_is_a_whole_disk_and_the_guest_stays_as_it_was[stopped]",
-        "test_every_building_step_can_be_repeated",
-        "test_rescuing_twice_and_going_back_twice",
-    }
+    at_landing = {"test_every_building_step_can_be_repeated"}
 
 
 def test_a_root_disk_is_a_clone_in_the_pool_and_goes_with_its_guest(
@@ -214,6 +209,7 @@ def test_a_stopped_guest_moves_without_a_copy_and_returns_as_it_was(
     assert images(lab, ceph) == []
 
 
+@pytest.mark.deep
 def test_an_evacuated_guest_has_its_disk_and_the_host_that_it_left_writes_nothing(
     driver: ComputeDriver, other: ComputeDriver, lab: Lab, ceph: CephForTests, spec: InstanceSpec, base: Path
 ) -> None:

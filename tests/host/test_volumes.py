@@ -182,6 +182,7 @@ def test_a_volume_on_scsi_comes_and_goes_while_the_guest_runs(stage: Stage) -> N
     daemons[0].stop()
 
 
+@pytest.mark.deep
 def test_a_grown_volume_grows_in_the_guest_without_a_pause(stage: Stage, volume: StorageDaemon) -> None:
     driver = stage.host.driver
     stage.attach(volume.disk())
@@ -275,6 +276,7 @@ def test_a_move_that_was_cut_off_is_done_by_the_next_agent(stage: Stage, volume:
     check_blocks(volume, blocks)
 
 
+@pytest.mark.deep
 def test_limits_change_while_the_guest_runs(stage: Stage, volume: StorageDaemon) -> None:
     driver, monitor, uuid = stage.host.driver, stage.host.monitor, stage.web.uuid
 

@@ -22,6 +22,7 @@ from tests.image.conftest import MakeImage, files
 from tests.support import disks
 from tests.support.boot_disks import BIOS_BOOT, ESP, LINUX, cd, gpt
 from tests.support.cast import Api, Person
+from tests.support.landing import diagonal
 
 
 def pieces(path: Path, size: int) -> Iterator[bytes]:
@@ -30,8 +31,7 @@ def pieces(path: Path, size: int) -> Iterator[bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [3001, 1 << 21], ids=["dribbled", "whole"])
-@pytest.mark.parametrize("name", disks.GOOD)
+@diagonal(size=[3001, 1 << 21], name=list(disks.GOOD))
 def test_a_foreign_disk_is_taken_and_its_size_known(
     alice: Person, make: MakeImage, tmp_path: Path, name: str, size: int
 ) -> None:
@@ -78,8 +78,7 @@ def test_a_hostile_disk_is_refused_and_nothing_is_kept(
     assert (image.status, files(store)) == ("queued", [])
 
 
-@pytest.mark.parametrize("declared", ["raw", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "iso", "ami", "aki"])
-@pytest.mark.parametrize("name", disks.GOOD)
+@diagonal(declared=["raw", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "iso", "ami", "aki"], name=list(disks.GOOD))
 def test_a_disk_is_what_it_is_declared_to_be(
     alice: Person, make: MakeImage, tmp_path: Path, name: str, declared: str
 ) -> None:

@@ -123,6 +123,7 @@ def test_a_job_that_raises_is_tried_again_and_then_given_up(start_group: StartGr
     assert "this job always fails" in group.output.read_text()
 
 
+@pytest.mark.deep
 @pytest.mark.both_databases
 def test_two_groups_share_the_work_and_run_nothing_twice(start_group: StartGroup, log: Path) -> None:
     start_group(workers=2)

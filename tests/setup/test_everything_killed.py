@@ -29,6 +29,7 @@ NO_DEADLINES = {
     "NOVELLA_HOST_DOWN_AFTER": HOUR,  # a host whose agent is held gets launches however long they take to come
     "NOVELLA_AUDIT_INTERVAL": "5",
 }
+pytestmark = [pytest.mark.deep, pytest.mark.compat]
 FAULTS = "SELECT message, details FROM compute_instancefault"
 
 
@@ -116,8 +117,7 @@ def all_end(cloud: OneMachine, count: int) -> None:
     looked_at(cloud, "from tests.support import invariants; invariants.check_empty()")
 
 
-@pytest.mark.compat
-@pytest.mark.parametrize("held", [pytest.param("qworker", marks=pytest.mark.deep), "compute_agent"])
+@pytest.mark.parametrize("held", ["qworker", "compute_agent"])
 def test_everything_killed_in_the_middle_of_launches(cloud: OneMachine, held: str) -> None:
     """A program that is stopped holds all launches where they are: in the queue, or with their hosts."""
     for pid in family(cloud.runs[-1].service(held)):
@@ -132,9 +132,7 @@ def test_everything_killed_in_the_middle_of_launches(cloud: OneMachine, held: st
     all_end(cloud, COUNT)
 
 
-@pytest.mark.compat
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
-@pytest.mark.deep
 def test_each_process_in_turn_in_the_middle_of_launches(cloud: OneMachine, how: signal.Signals) -> None:
     """A worker group, an agent and a portal process end while others go on: what they had in hand is handed over."""
     run = cloud.runs[-1]

@@ -13,10 +13,10 @@ from tests.support.one_machine import OneMachine
 from up.processes import children, command_line
 
 AUTOMATIC = ("--os-compute-api-version", "2.30")
-pytestmark = [pytest.mark.libvirt, pytest.mark.compat, pytest.mark.slow]
+pytestmark = [pytest.mark.deep, pytest.mark.libvirt, pytest.mark.compat, pytest.mark.slow]
 
 
-@pytest.fixture(params=[2, pytest.param(3, marks=pytest.mark.deep)])
+@pytest.fixture(params=[2, 3])
 def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OneMachine]:
     if os.geteuid() != 0:
         pytest.skip("needs root: network namespaces")

@@ -16,6 +16,8 @@ import pytest
 from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine
 from up.processes import children
 
+pytestmark = [pytest.mark.deep, pytest.mark.compat]
+
 
 @pytest.fixture
 def cloud(tmp_path: Path) -> Iterator[OneMachine]:
@@ -45,7 +47,6 @@ def owners(folder: Path) -> set[int]:
     return result
 
 
-@pytest.mark.compat
 def test_from_an_empty_folder_through_a_killed_worker_and_back(cloud: OneMachine) -> None:
     first = cloud.up()
     assert first.said[-1] == f"Novella is ready: http://127.0.0.1:{cloud.port}/"

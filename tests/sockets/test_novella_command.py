@@ -115,6 +115,7 @@ async def listening(guest: Guest, *arguments: str) -> AsyncIterator[tuple[str, i
         await process.wait()
 
 
+@pytest.mark.deep
 async def test_a_local_port_takes_many_connections(guest: Guest) -> None:
     async with guest.runs(echo), listening(guest) as (address, port, _):
         assert address == "127.0.0.1"
@@ -164,6 +165,7 @@ async def test_a_right_that_is_taken_away_cuts_what_is_open(guest: Guest) -> Non
         assert (await process.stderr.readline()).startswith(b"novella: ")
 
 
+@pytest.mark.deep
 async def test_a_token_that_is_revoked_ends_the_program(guest: Guest) -> None:
     async with guest.runs(echo):
         process = await novella(guest, "tunnel", "web:22", "--stdio")

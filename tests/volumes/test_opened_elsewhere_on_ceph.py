@@ -114,6 +114,7 @@ def attach(town: Town, agent: ScriptedAgent, volume: Volume) -> Attachment:
     return Attachment.objects.get(id=made.id)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "told", [True, pytest.param(False, marks=pytest.mark.deep)], ids=["after_restore", "without the command"]
 )

@@ -152,6 +152,7 @@ def wrong_password(several: Several, name: str) -> int:
         client.close()
 
 
+@pytest.mark.deep
 def test_wrong_passwords_are_counted_together(several: Start, connections: ExitStack) -> None:
     web = several()
     all_answer(web, connections)

@@ -129,9 +129,15 @@ def daemons(short: Path) -> Iterator[Daemons]:
     found.end_all()
 
 
-@pytest.fixture(params=["nbd", "dir", pytest.param("rbd", marks=pytest.mark.ceph)])
+@pytest.fixture(
+    params=[
+        "nbd",
+        pytest.param("dir", marks=pytest.mark.deep),
+        pytest.param("rbd", marks=[pytest.mark.ceph, pytest.mark.deep]),
+    ]
+)
 def pool(request: pytest.FixtureRequest, tmp_path: Path, daemons: Daemons) -> Iterator[Pool]:
-    """A pool with real data."""
+    """A pool with real data: of files at landing, for both drivers of files share the code."""
     place = str(tmp_path / "pool")
     if request.param == "rbd":
         ceph = request.getfixturevalue("ceph")

@@ -36,7 +36,6 @@ from compute_agent.volumes.driver import PoolSettings
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.cast import make_stage, on_stage
 from tests.agent.volumes.conftest import Pool, qemu_io
-from tests.agent.volumes.test_drivers import ONE_OF_FILES_AND_CEPH
 
 MIB = 1 << 20
 CLIENT = VolumeClient(attachment_id="a1", host_id="h", local=True)
@@ -160,7 +159,6 @@ def test_a_chain_of_a_volume_in_use_comes_back_moment_by_moment(rig: Rig) -> Non
 
 
 @pytest.mark.slow
-@ONE_OF_FILES_AND_CEPH
 def test_a_restore_leaves_nothing_of_what_the_volume_had(pool: Pool, tmp_path: Path) -> None:
     volumes = Volumes([pool.driver], pool.daemons, Outside(FakeImageCache()))
     rig = Rig(volumes, PoolCopies(volumes, tmp_path), Store(), pool.id, tmp_path)
@@ -180,6 +178,7 @@ def test_a_restore_leaves_nothing_of_what_the_volume_had(pool: Pool, tmp_path: P
     assert pool.reads(target, 77, 0, 24 * MIB, snapshot="before")
 
 
+@pytest.mark.deep
 @ONE_OF_RIGS
 @pytest.mark.slow
 def test_one_that_was_broken_off_is_made_again_and_one_that_is_not_sure_is_full(rig: Rig) -> None:
@@ -205,6 +204,7 @@ def test_one_that_was_broken_off_is_made_again_and_one_that_is_not_sure_is_full(
     assert rig.restore(target, [closed]) == before
 
 
+@pytest.mark.deep
 @ONE_OF_RIGS
 @pytest.mark.slow
 def test_after_the_newest_backup_is_deleted_the_next_one_has_the_changes_since_its_parent(rig: Rig) -> None:

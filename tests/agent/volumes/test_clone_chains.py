@@ -193,6 +193,7 @@ def test_no_clone_fills_the_pool_by_a_copy(host: Host, monkeypatch: pytest.Monke
     assert host.reads(volume, 1)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_layers_that_other_volumes_read_are_copied_into_the_one_they_share(host: Host) -> None:
     """A clone keeps what its source has written over; the source deletes its snapshots and makes others."""
@@ -214,6 +215,7 @@ def test_layers_that_other_volumes_read_are_copied_into_the_one_they_share(host:
     assert host.reads(clone, 5, 1, 2, 3, 4, 5)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_what_another_host_has_open_waits(short: Path, host: Host) -> None:
     other = Host(short, "host-2")

@@ -39,10 +39,7 @@ ONE_OF_FILES = pytest.mark.parametrize("pool", ["nbd", DEEP_DIR], indirect=True)
 ONE_OF_FILES_AND_CEPH = pytest.mark.parametrize(
     "pool", ["nbd", DEEP_DIR, pytest.param("rbd", marks=pytest.mark.ceph)], indirect=True
 )
-ALSO_CEPH = pytest.mark.parametrize(
-    "pool", ["nbd", DEEP_DIR, pytest.param("rbd", marks=[pytest.mark.ceph, pytest.mark.deep])], indirect=True
-)
-"""For tests that take long on Ceph."""
+"""For tests that run on Ceph at landing: what a volume is, an image's clones, and one guest at a time."""
 KEY = b64encode(b"k" * 32).decode()
 
 
@@ -73,6 +70,7 @@ def test_a_pool_keeps_its_id_and_measures_itself(pool: Pool) -> None:
     assert 0 < capacity.free <= capacity.total
 
 
+@ONE_OF_FILES_AND_CEPH
 def test_a_volume_through_its_life(pool: Pool) -> None:
     volume = pool.make()
     pool.driver.create(volume)
@@ -102,7 +100,6 @@ def test_a_volume_through_its_life(pool: Pool) -> None:
 
 
 @pytest.mark.slow  # each header takes QEMU seconds
-@ONE_OF_FILES_AND_CEPH
 def test_an_encrypted_volume_is_not_readable_in_its_files(pool: Pool) -> None:
     volume = pool.make(key=KEY)
     pool.write(volume, 0x4E)
@@ -113,6 +110,7 @@ def test_an_encrypted_volume_is_not_readable_in_its_files(pool: Pool) -> None:
         pool.io(other, "read 0 512")
 
 
+@ONE_OF_FILES_AND_CEPH
 def test_volumes_of_an_image_share_it_and_outlive_it(pool: Pool, tmp_path: Path) -> None:
     image = tmp_path / f"sha512-{'ab' * 32}"
     image.write_bytes(b"\x07" * MIB)
@@ -142,7 +140,6 @@ class Cached:
 
 
 @pytest.mark.parametrize("key", ["", pytest.param(KEY, marks=pytest.mark.deep)], ids=["plain", "encrypted"])
-@ALSO_CEPH
 def test_an_image_is_written_over_a_volume_and_its_snapshots_stay(pool: Pool, tmp_path: Path, key: str) -> None:
     image = tmp_path / "image"
     image.write_bytes(b"\x07" * MIB)
@@ -180,7 +177,6 @@ def test_an_image_larger_than_the_volume_is_refused_and_leaves_nothing(pool: Poo
 
 
 @pytest.mark.parametrize("opened", [False, True], ids=["closed", "open"])
-@ALSO_CEPH
 def test_snapshots_are_deleted_in_any_order(pool: Pool, opened: bool) -> None:
     orders = list(itertools.permutations(("s1", "s2", "s3")))
     for order in orders if opened else orders[::3]:
@@ -356,7 +352,6 @@ def test_a_new_volume_reads_nothing_of_a_deleted_one(pool: Pool) -> None:
     assert pool.reads(pool.make(), 0, 0, 16 * MIB)
 
 
-@ALSO_CEPH
 def test_what_was_never_written_reads_as_zeros_after_growth_reverts_and_merges(pool: Pool) -> None:
     gib, volume = 1 << 30, pool.make()
     for name, pattern in (("s0", 1), ("s1", 2)):
@@ -424,7 +419,6 @@ def test_changes_since_a_snapshot_are_what_was_written(pool: Pool) -> None:
         pool.driver.changes(volume, "b2", "b0")
 
 
-@ONE_OF_FILES_AND_CEPH
 def test_a_snapshot_is_renamed_while_its_volume_is_open_and_grows(pool: Pool) -> None:
     volume = pool.make()
     pool.driver.create(volume)

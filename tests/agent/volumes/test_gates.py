@@ -153,6 +153,7 @@ def test_the_old_host_keeps_it_when_the_guest_stays(storage: Storage) -> None:
     assert (description.gate, storage.daemons.is_whole(description)) == (0, True)
 
 
+@pytest.mark.deep
 def test_it_goes_on_to_a_third_host_and_comes_home(storage: Storage) -> None:
     storage.connect(HERE)
     storage.connect(HERE, THERE)
@@ -193,6 +194,7 @@ def test_a_daemon_that_dies_comes_back_at_the_same_place(storage: Storage, what:
     assert storage.reads(both, HERE, 7)
 
 
+@pytest.mark.deep
 def test_a_larger_volume_is_larger_for_both(storage: Storage) -> None:
     storage.connect(HERE)
     storage.connect(HERE, THERE)

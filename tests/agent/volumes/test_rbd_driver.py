@@ -106,6 +106,7 @@ def test_volumes_of_an_image_are_clones_of_one_that_is_imported_once(driver: Rbd
     assert {each.id for each in driver.contents()} == {first.id, second.id}
 
 
+@pytest.mark.deep
 def test_what_a_host_did_not_finish_is_swept_by_itself_alone(driver: RbdDriver, ceph: CephForTests) -> None:
     other = RbdDriver(PoolSettings("ceph", "rbd", driver.settings.location, "host-2"))
     for each in (driver, other):
@@ -198,6 +199,7 @@ def test_hosts_that_use_and_remove_one_image_at_once_leave_every_volume_whole(
     assert driver.images.trash() == {}
 
 
+@pytest.mark.deep
 def test_an_encrypted_volume_is_noise_to_the_cluster(driver: RbdDriver, tmp_path: Path) -> None:
     volume = spec(key=KEY)
     driver.create_from_image(volume, image_file(tmp_path))
@@ -262,6 +264,7 @@ def test_a_volume_is_taken_once_on_a_host_and_by_another_only_with_the_first_shu
         driver.hold("none")
 
 
+@pytest.mark.deep
 def test_a_host_that_was_cut_off_does_not_take_a_volume_back(driver: RbdDriver, daemons: Daemons, short: Path) -> None:
     volume, client = spec(), VolumeClient(attachment_id="a", host_id="h", local=True)
     driver.create(volume)
@@ -286,6 +289,7 @@ def test_a_host_that_was_cut_off_does_not_take_a_volume_back(driver: RbdDriver, 
         elsewhere.end_all()
 
 
+@pytest.mark.deep
 def test_no_write_is_lost_when_the_osd_is_killed_under_it(driver: RbdDriver, ceph: CephForTests) -> None:
     volume = spec()
     driver.create(volume)
@@ -310,6 +314,7 @@ def test_no_write_is_lost_when_the_osd_is_killed_under_it(driver: RbdDriver, cep
     assert "failed" not in read_back
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("pool", ["rbd"], indirect=True)
 def test_a_daemon_that_is_killed_loses_no_write_it_has_answered(pool: Pool) -> None:
     volume = pool.make()
@@ -368,6 +373,7 @@ def test_clones_of_clones_keep_no_chain_of_deleted_volumes(driver: RbdDriver, da
     assert all(holds(driver.opening(volume), number + 1, number * MIB) for number in range(3))
 
 
+@pytest.mark.deep
 def test_a_clone_is_one_of_few_living_volumes(
     driver: RbdDriver, daemons: Daemons, monkeypatch: pytest.MonkeyPatch
 ) -> None:

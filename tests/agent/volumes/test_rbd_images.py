@@ -75,6 +75,7 @@ def test_what_is_made_twice_is_made_once_and_what_is_gone_may_be_removed(images:
         images.create("no/such/pool/x", MIB)
 
 
+@pytest.mark.deep
 def test_a_clone_outlives_snapshot_and_image_that_it_was_made_of(images: CephImages, name: str) -> None:
     images.create(name + "parent", 8 * MIB)
     qemu_io(images, name + "parent", "write -P 7 0 4M")
@@ -120,6 +121,7 @@ def test_a_chain_of_differences_makes_the_same_image(images: CephImages, name: s
     qemu_io(images, name + "to", "read -P 1 0 1M", "read -P 2 4M 1M", "read -P 3 8M 1M", "read -P 0 9M 7M")
 
 
+@pytest.mark.deep
 def test_the_pool_has_one_id_and_a_size(images: CephImages) -> None:
     assert images.unfit() == ""
     assert images.pool_id() == images.pool_id() == str(uuid.UUID(images.pool_id()))
@@ -130,6 +132,7 @@ def test_the_pool_has_one_id_and_a_size(images: CephImages) -> None:
         elsewhere.pool_id()
 
 
+@pytest.mark.deep
 def test_a_pool_is_known_before_the_cluster_has_measured_it(images: CephImages, ceph: CephForTests) -> None:
     name = f"new-{uuid.uuid4().hex[:8]}"
     Cluster(ceph.folder).run("ceph", "osd", "pool", "create", name, "1")
@@ -167,6 +170,7 @@ def test_the_one_who_had_it_open_never_writes_again(images: CephImages, name: st
     qemu_io(images, name, "read -P 6 0 1M")
 
 
+@pytest.mark.deep
 def test_the_one_who_died_is_not_waited_for(images: CephImages, name: str) -> None:
     images.create(name, 8 * MIB)
     with held_open(images, name):

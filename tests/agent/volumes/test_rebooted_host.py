@@ -70,6 +70,7 @@ def test_a_grown_volume_is_served_as_guests_are_defined_with_it(pool: Pool, shor
     assert list((short / "kept").iterdir()) == []
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @ONE_OF_FILES
 def test_an_encrypted_volume_waits_for_its_key_and_is_served_under_the_same_name(pool: Pool, short: Path) -> None:

@@ -31,7 +31,7 @@ from tests.agent.volumes.conftest import long_answers
 from tests.agent.volumes.test_commands import command
 from tests.support.ceph import CephForTests, ceph_of_its_own
 
-pytestmark = [pytest.mark.ceph, pytest.mark.slow]
+pytestmark = [pytest.mark.deep, pytest.mark.ceph, pytest.mark.slow]
 
 AT_ONCE = 12
 """More than there are threads of any kind."""

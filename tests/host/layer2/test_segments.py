@@ -94,6 +94,7 @@ def test_an_agent_that_restarts_leaves_devices_as_they_are(rack: Rack) -> None:
     rack.forget(net)
 
 
+@pytest.mark.deep
 def test_a_bridge_that_went_is_made_again_with_its_guests(rack: Rack) -> None:
     one, two = rack.hosts
     net = document(35)
@@ -107,6 +108,7 @@ def test_a_bridge_that_went_is_made_again_with_its_guests(rack: Rack) -> None:
     rack.forget(net)
 
 
+@pytest.mark.deep
 def test_an_interface_that_was_taken_out_of_its_bridge_is_put_back(rack: Rack) -> None:
     one, _ = rack.hosts
     net = document(41)
@@ -172,6 +174,7 @@ def test_a_flat_network_is_joined_with_a_bridge_of_the_machine_as_soon_as_that_i
     assert not [name for name in links(machine) if name.startswith("nve")]
 
 
+@pytest.mark.deep
 def test_services_of_a_flat_network_are_each_hosts_own(rack: Rack) -> None:
     """They have one hardware address on all hosts, which the wire between them must not show."""
     one, two = rack.hosts

@@ -97,6 +97,7 @@ def test_each_guest_gets_its_address_from_its_own_host(rack: Rack) -> None:
     rack.forget(net)
 
 
+@pytest.mark.deep
 def test_a_server_that_has_given_leases_takes_more_guests(rack: Rack) -> None:
     """The same process, when nobody is told something of its own."""
     one, _ = rack.hosts
@@ -262,6 +263,7 @@ def test_a_server_that_was_killed_is_back_with_its_leases(rack: Rack) -> None:
     rack.forget(net)
 
 
+@pytest.mark.deep
 def test_services_that_were_taken_away_are_made_again(rack: Rack) -> None:
     one, _ = rack.hosts
     net = document(48)
@@ -416,6 +418,7 @@ def test_guests_ask_for_their_metadata_where_their_network_is_served(rack: Rack)
     rack.forget(net)
 
 
+@pytest.mark.deep
 def test_a_guest_knows_its_floating_address(rack: Rack) -> None:
     one, _ = rack.hosts
     net, network = document(55), one.process.network
@@ -433,6 +436,7 @@ def test_a_guest_knows_its_floating_address(rack: Rack) -> None:
     rack.forget(net)
 
 
+@pytest.mark.deep
 def test_a_tunnel_leads_to_the_guest_of_its_own_network(rack: Rack) -> None:
     """Two networks have the same range, and two guests the same address."""
     one, _ = rack.hosts

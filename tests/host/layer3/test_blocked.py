@@ -54,6 +54,7 @@ def test_guests_reach_the_outside_and_no_network_of_the_host(town: Town, routed:
             theirs.accept()
 
 
+@pytest.mark.deep
 def test_a_floating_ip_opens_no_way_to_them(town: Town, routed: tuple[RouterWish, Interface]) -> None:
     """But answers to somebody there pass."""
     router, guest = routed

@@ -52,6 +52,7 @@ def test_a_floating_ip_is_opened_by_a_rule_and_by_nothing_else(town: Town, where
     assert sees(town.outside, guest, floating.address, SHORT) is None
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "floats", [pytest.param(False, marks=pytest.mark.deep), True], ids=["shared address", "floating IP"]
 )
@@ -69,6 +70,7 @@ def test_answers_from_outside_come_without_a_rule(town: Town, where: int, floats
     assert not pings(guest.space, WORLD, patience=1), "nothing is allowed out of it"
 
 
+@pytest.mark.deep
 def test_a_rule_that_goes_ends_connections_through_a_floating_ip(town: Town) -> None:
     one = inner(1)
     router = town.router(1, one, home=0)
@@ -103,6 +105,7 @@ def test_between_networks_of_a_router_rules_count(town: Town, where: int) -> Non
     assert sees(other.space, server, server.address) == other.address
 
 
+@pytest.mark.deep
 @WHERE
 def test_guests_that_are_filtered_reach_floating_ips_of_their_own_network(town: Town, where: int) -> None:
     """A guest its own and its neighbour's: seen by its floating IP, which a rule has to admit."""
@@ -135,6 +138,7 @@ def test_a_filtered_guest_passes_itself_off_as_nobody_to_a_router(town: Town) ->
         assert not liar.space.connects(WORLD, WEB, SHORT, source=lie)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "secured", [True, pytest.param(False, marks=pytest.mark.deep)], ids=["filtered", "port security off"]
 )

@@ -57,6 +57,7 @@ def test_ports_of_one_address_lead_to_guests_of_all_hosts(town: Town, where: int
     assert not town.outside.connects(floating.address, 8003, patience=0.5)
 
 
+@pytest.mark.deep
 def test_ranges_lead_to_the_port_at_the_same_place(town: Town) -> None:
     one = inner(1)
     router = town.router(1, one, home=0)
@@ -120,6 +121,7 @@ def answering(client: Space, address: str, port: int, guest: Interface, inner_po
         return str(seen[0])
 
 
+@pytest.mark.deep
 def test_what_cannot_be_forwarded_costs_the_router_nothing_else(town: Town) -> None:
     """An address that is none, a protocol without ports, ranges of other lengths or beyond the last port, overlaps."""
     one = inner(1)
@@ -190,6 +192,7 @@ def take(guest: Interface, address: str) -> None:
     guest.send(arp_frame(own, (own, address), address))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "first", [0, pytest.param(1, marks=pytest.mark.deep)], ids=["on the bearer first", "on another host first"]
 )

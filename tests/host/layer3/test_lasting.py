@@ -25,6 +25,7 @@ from tests.support.streams import echo, streaming
 STREAMS = SecurityRule(direction="ingress", protocol="tcp", port_range_min=8080, port_range_max=8089)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "groups", [pytest.param((), marks=pytest.mark.deep), (OURS,)], ids=["port security off", "filtered"]
 )
@@ -144,6 +145,7 @@ def test_a_namespace_that_has_lost_its_name_and_lives_on_is_replaced(town: Town)
         assert Path(f"/proc/{path.read_text().strip()}/ns/net").samefile(f"/run/netns/{spaces[0]}")
 
 
+@pytest.mark.deep
 def test_the_ends_of_a_removed_router_do_not_wait_for_the_end_of_its_namespace(town: Town) -> None:
     router = town.router(1, inner(1), home=0)
     host = town.hosts[0]
@@ -178,6 +180,7 @@ def test_rules_that_somebody_else_took_away_are_put_back(town: Town) -> None:
         assert host.process.network.check() == []
 
 
+@pytest.mark.deep
 def test_a_killed_advertiser_comes_back(town: Town) -> None:
     one = inner(1, six=True)
     router = town.router(1, one, gateway=False)

@@ -120,6 +120,7 @@ def test_its_network_comes_in_only_when_it_is_let_in(placed: Placed) -> None:
             assert caller(listener) == BESIDE
 
 
+@pytest.mark.deep
 @OPEN
 def test_the_machine_forgets_addresses_that_are_gone(placed: Placed) -> None:
     town, _, floating = placed
@@ -129,6 +130,7 @@ def test_the_machine_forgets_addresses_that_are_gone(placed: Placed) -> None:
     assert floating.address not in town.machine.run("ip", "neigh", "show", "proxy")
 
 
+@pytest.mark.deep
 @OPEN
 def test_what_the_machine_lost_is_made_anew(placed: Placed) -> None:
     town, _, floating = placed

@@ -59,6 +59,7 @@ def test_connections_and_neighbours_follow_a_guest(
             stream.moves()
 
 
+@pytest.mark.deep
 def test_the_side_that_no_rule_allows_to_begin_may_speak_first(town: Town) -> None:
     """Idle connections continue after the switch, although the next packet goes in a direction that no rule allows."""
     one = inner(1)
@@ -125,6 +126,7 @@ def test_a_host_cannot_open_connections_of_others(town: Town) -> None:
     assert tracked() == []
 
 
+@pytest.mark.deep
 def test_an_aborted_migration_leaves_the_traffic_where_it_was(
     stage: tuple[Town, Interface, FloatingWish, list[Interface]],
 ) -> None:

@@ -40,6 +40,7 @@ def test_a_guest_without_floating_ip_shares_an_address(town: Town, home: int) ->
     assert pings(guest.space, WORLD)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("home", [0, pytest.param(1, marks=pytest.mark.deep)])
 def test_a_floating_ip_is_its_guest_in_both_directions(town: Town, home: int) -> None:
     one = inner(1)
@@ -88,6 +89,7 @@ def answering(client: Space, floating: FloatingWish, *guests: Interface) -> Inte
             listener.close()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("where", [0, pytest.param(1, marks=pytest.mark.deep)], ids=["same host", "other host"])
 def test_without_translation_a_guest_is_seen_as_itself(town: Town, where: int) -> None:
     """Answers come back by the host that bears the router's own address."""
@@ -124,6 +126,7 @@ def test_two_routers_with_equal_ranges_on_one_host(town: Town) -> None:
     assert seen_as(guests[1].space, town.outside, WORLD) == "172.24.4.10"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("where", [pytest.param(0, marks=pytest.mark.deep), 1], ids=["same host", "other host"])
 @pytest.mark.parametrize("home", [0, pytest.param(None, marks=pytest.mark.deep)], ids=["home", "no home"])
 def test_guests_reach_each_other_by_floating_ips(town: Town, where: int, home: int | None) -> None:
@@ -176,6 +179,7 @@ def test_an_established_connection_outlives_changes_of_others(town: Town) -> Non
             assert server.recv(100) == b"still there?"
 
 
+@pytest.mark.deep
 def test_connections_of_a_lost_floating_ip_end(town: Town) -> None:
     one = inner(1)
     router = town.router(1, one, home=0)
@@ -211,6 +215,7 @@ def test_a_disabled_router_passes_nothing(town: Town) -> None:
     assert pings(town.outside, floating.address)
 
 
+@pytest.mark.deep
 def test_a_guest_hears_how_large_its_packets_may_be(town: Town) -> None:
     one = inner(1)
     router = town.router(1, one, home=0)

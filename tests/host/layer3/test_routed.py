@@ -68,6 +68,7 @@ def test_an_address_that_nobody_was_told_of_is_found_on_the_other_host(town: Tow
     assert router.mac(two) in second.space.run("ip", "neigh", "show", "10.2.0.1")
 
 
+@pytest.mark.deep
 def test_six_is_routed_across_hosts(town: Town) -> None:
     one, two = inner(1, six=True), inner(2, six=True)
     town.router(1, one, two, gateway=False)
@@ -75,6 +76,7 @@ def test_six_is_routed_across_hosts(town: Town) -> None:
     assert talk(first.space, second.space, second.port.fixed_ips[1].address)
 
 
+@pytest.mark.deep
 def test_a_router_forgets_a_network(town: Town) -> None:
     one, two = inner(1), inner(2)
     router = town.router(1, one, two, gateway=False)
@@ -86,6 +88,7 @@ def test_a_router_forgets_a_network(town: Town) -> None:
     assert pings(first.space, "10.1.0.1")
 
 
+@pytest.mark.deep
 def test_a_router_whose_way_out_cannot_be_made_routes_inside(town: Town) -> None:
     one, two = inner(1), inner(2)
     nowhere = replace(town.external, segment=Segment(type="flat", physical_network="nowhere"))
@@ -101,6 +104,7 @@ def test_a_router_whose_way_out_cannot_be_made_routes_inside(town: Town) -> None
     town.told[0].pop(("router", town.routers[0].id))
 
 
+@pytest.mark.deep
 def test_routers_lead_to_an_external_network_between_hosts(town: Town) -> None:
     """One that no physical network carries."""
     town.external = replace(town.external, segment=Segment(type="vxlan", id=99), subnets=town.external.subnets[:1])

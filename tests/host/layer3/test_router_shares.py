@@ -81,6 +81,7 @@ def test_what_comes_from_outside_has_a_share_for_each_guest(
     assert pings(town.outside, floating[1].address)
 
 
+@pytest.mark.deep
 def test_the_machine_gives_each_network_a_share_for_its_names(
     town: Town, pair: tuple[RouterWish, Interface, Interface]
 ) -> None:

@@ -38,6 +38,7 @@ def test_guests_find_address_and_gateway_by_themselves(town: Town) -> None:
     assert router.mac(one).endswith("f0:01:01")
 
 
+@pytest.mark.deep
 def test_a_router_tells_guests_their_mtu_and_that_it_has_gone(town: Town) -> None:
     one = inner(1, six=True)
     router = town.router(1, one, gateway=False)
@@ -51,6 +52,7 @@ def test_a_router_tells_guests_their_mtu_and_that_it_has_gone(town: Town) -> Non
     assert not pings(guest.space, "2001:db8:1::1", patience=1)
 
 
+@pytest.mark.deep
 def test_a_router_that_visits_a_network_is_nobody_s_gateway_there(town: Town) -> None:
     """One that has another address than the gateway's, while it is the gateway of its own network."""
     shared, own = inner(1, six=True), inner(2, six=True)

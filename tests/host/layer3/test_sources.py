@@ -74,6 +74,7 @@ def test_nobody_is_a_member_of_a_group_from_another_network(town: Town, where: i
     assert not heard(liar.space, server, six(server), six(member), six(liar))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "number", [pytest.param(1, marks=pytest.mark.deep), 3], ids=["a range of his own", "the same range"]
 )
@@ -143,6 +144,7 @@ def test_a_range_that_two_networks_have_gives_nobody_a_name_on_the_other_s(town:
     assert not heard(server.space, another, another.address, "10.1.0.2", server.address)
 
 
+@pytest.mark.deep
 def test_nobody_outside_is_a_guest_and_no_guest_is_outside(town: Town) -> None:
     one, two = inner(1, six=True), inner(2, six=True)
     town.router(1, one, two, home=0)
