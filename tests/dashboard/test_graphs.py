@@ -15,6 +15,7 @@ from portal.dashboard.graphs import sparklines
 from portal.dashboard.graphs.charts import HEIGHT, path
 from portal.dashboard.graphs.units import BYTES, MEBIBYTES, PERCENT, PLAIN
 from provisioning.compute.models import Instance
+from provisioning.compute.states import VmState
 from provisioning.hosts.models import Host
 from provisioning.measures import collect, inbound
 from provisioning.measures.pools import collect_pools
@@ -127,6 +128,14 @@ def test_a_line_for_a_list_is_small_and_has_words(web: Instance, django_assert_n
     assert re.search(r'd="M\d+ 5l1 0', line)
     assert len(line) < 400
     assert sparklines.spark([None] * 12) == ""
+
+
+def test_a_server_that_is_being_built_has_no_line_and_costs_no_query(
+    web: Instance, django_assert_num_queries: Any
+) -> None:
+    web.vm_state = VmState.BUILDING
+    with django_assert_num_queries(0):
+        assert sparklines.of_servers([web]) == {}
 
 
 def test_a_line_has_a_point_for_each_value_and_a_gap_for_each_missing_one() -> None:

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import http.cookiejar
 import json
+import os
 import re
+import socket
 import statistics
 import threading
 import time
@@ -18,8 +20,10 @@ from typing import Any
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from provisioning.events.wake import short_path
 from tools.bench.cloud import ACTIVE_WITHIN, BenchError, Client, Cloud
 
+END = b"end"
 OPEN_WITHIN = 10.0
 PUSHED_WITHIN = 10.0
 
@@ -80,6 +84,42 @@ class Servers:
         self._socket.close()
 
 
+class Commits:
+    """The times at which events were committed. The committing process sends a datagram to every socket in a folder of
+    the cloud's; this socket is there too, and reads the newest event after each.
+    """
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+        self._moments: list[tuple[int, float]] = []
+        """(number of the newest event, Unix time), in their order."""
+        self._newest = max((number for number, _ in cloud.events(0)), default=0)
+        self._path = cloud.portal / "run/wake" / f"{os.getpid()}-bench.events"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        with short_path(self._path.parent) as short:
+            self._socket.bind(f"{short}/{self._path.name}")
+        self._path.chmod(0o666)  # the cloud's processes have another account
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        while self._socket.recv(16) != END:
+            moment = time.time()
+            self._newest = max((number for number, _ in self._cloud.events(self._newest)), default=self._newest)
+            self._moments.append((self._newest, moment))
+
+    def of(self, number: int) -> float | None:
+        """Return the Unix time at which the event was committed."""
+        return next((moment for newest, moment in self._moments if newest >= number), None)
+
+    def close(self) -> None:
+        with short_path(self._path.parent) as short:
+            self._socket.sendto(END, f"{short}/{self._path.name}")
+        self._thread.join(OPEN_WITHIN)
+        self._socket.close()
+        self._path.unlink()
+
+
 class Page:
     """An open page of a signed-in browser; records the arrival time of each event."""
 
@@ -120,12 +160,11 @@ def active(client: Client, servers: Servers, server: str) -> float:
 
 
 def push_delays(cloud: Cloud, count: int) -> list[float]:
-    """Return the seconds from writing each event to the arrival of its frame on an open page, while servers are
+    """Return the seconds from the commit of each event to the arrival of its frame on an open page, while servers are
     launched.
-
-    The figures are a little too high: an event is committed some milliseconds after it was written.
     """
     client = Client(cloud)
+    commits = Commits(cloud)
     page = Page(cloud.port, "demo", cloud.password("demo"))
     servers = Servers(cloud.port, client.token)
     first = max((number for number, _ in cloud.events(0)), default=0)
@@ -137,13 +176,15 @@ def push_delays(cloud: Cloud, count: int) -> list[float]:
         time.sleep(0.05)
     page.close()
     servers.close()
+    commits.close()
     client.delete_all()
     delays = []
-    for number, moment in written:
+    for number, _ in written:
         arrived = next((arrived for shown, arrived in page.frames if shown >= number), None)
-        if arrived is None:
+        committed = commits.of(number)
+        if arrived is None or committed is None:
             raise BenchError(f"event {number} never reached the page")
-        delays.append(arrived - moment)
+        delays.append(arrived - committed)
     if not delays:
         raise BenchError("no events were written")
     return delays

@@ -12,6 +12,7 @@ from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES
 from portal.dashboard.graphs.units import JOINED
 from portal.dashboard.words.markup import format_html
 from provisioning.compute.models import Instance
+from provisioning.compute.states import VmState
 from provisioning.hosts.models import Host
 from provisioning.measures.pools import POOL_SERIES
 from provisioning.measures.resolutions import DAY, HOUR
@@ -28,8 +29,9 @@ _ALONE = re.compile(r"M\d+ \d+(?=M|$)")
 
 
 def of_servers(instances: Iterable[Instance]) -> dict[uuid.UUID, SafeString]:
-    """Return server → the graph of its last hour, for servers with measures."""
-    vcpus = {instance.id: int(instance.flavor["vcpus"]) for instance in instances}
+    """Return server → the graph of its last hour, for servers with measures. One that is being built has none."""
+    built = (instance for instance in instances if instance.vm_state != VmState.BUILDING)
+    vcpus = {instance.id: int(instance.flavor["vcpus"]) for instance in built}
     return _drawn(vcpus, len(GUEST_SERIES))
 
 

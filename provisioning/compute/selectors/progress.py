@@ -3,6 +3,8 @@
 import uuid
 from collections.abc import Iterable
 
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
 from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.compute.selectors.history import LABELS, MAPPING, Step
 from provisioning.compute.states import VmState
@@ -19,8 +21,7 @@ def progress_of(instances: Iterable[Instance]) -> dict[uuid.UUID, list[Step]]:
     if not building:
         return {}
     known: dict[uuid.UUID, dict[str, InstanceActionEvent]] = {key: {} for key in building}
-    rows = InstanceActionEvent.objects.filter(action__instance__in=building, action__action="create")
-    for row in rows.select_related("action"):
+    for row in _OF_LAUNCHES(ids=building):
         if row.attempt == building[row.action.instance_id].attempt:
             known[row.action.instance_id][row.name] = row
     return {
@@ -31,6 +32,14 @@ def progress_of(instances: Iterable[Instance]) -> dict[uuid.UUID, list[Step]]:
         ]
         for key, events in known.items()
     }
+
+
+_OF_LAUNCHES = Prepared(
+    lambda ids: InstanceActionEvent.objects.filter(
+        Among("action__instance_id", ids), action__action="create"
+    ).select_related("action"),
+    ids=Ids(),
+)
 
 
 def _step(name: str, row: InstanceActionEvent | None, attempt: int) -> Step:
