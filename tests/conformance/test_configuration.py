@@ -117,6 +117,7 @@ def test_tempest_is_told(facts: Facts, tmp_path: Path) -> None:
         "extend_attached_volume": "true",
         "extend_attached_encrypted_volume": "true",
         "manage_volume": "true",
+        "manage_snapshot": "true",
     }
     assert written_settings["image"]["disk_formats"] == "raw,qcow2"
     assert written_settings["service_available"]["cinder"] == "true"
@@ -128,7 +129,7 @@ def test_tempest_is_told(facts: Facts, tmp_path: Path) -> None:
     "changed, section, option, value",
     [
         ({"pools": [POOL | {"vendor_name": "Other"}]}, "compute-feature-enabled", "live_migration", "true"),
-        ({}, "compute-feature-enabled", "live_migration", "false"),
+        ({}, "compute-feature-enabled", "block_migration_for_live_migration", "true"),
         ({"pools": [POOL, POOL | {"volume_backend_name": "hdd"}]}, "volume", "backend_names", "hdd,ssd"),
         ({"multiattach_type": ""}, "compute-feature-enabled", "volume_multiattach", "false"),
         ({"external_networks": {}}, "network-feature-enabled", "floating_ips", "false"),

@@ -20,15 +20,16 @@ OFF = ("swift", "horizon")
 FEATURES = {"resize": "true", "vnc_console": "true", "stable_rescue": "true"}
 """Features of Compute that the API does not report, as in a common cloud of KVM hosts. ``--set`` overrides them."""
 NOVELLA = {
-    "live_migration": "false",
-    "cold_migration": "false",
+    "block_migration_for_live_migration": "true",
+    "volume_backed_live_migration": "true",
+    "live_migrate_back_and_forth": "true",
     "serial_console": "true",
     "personality": "true",
     "swap_volume": "true",
     "scheduler_enabled_filters": "all",
 }
-"""Differences of this project's clouds from ``FEATURES``: servers stay on their host. Such a cloud is recognized by the
-vendor of its storage pools.
+"""Differences of this project's clouds from ``FEATURES``. Such a cloud is recognized by the vendor of its storage
+pools.
 """
 VENDOR = "Novella"
 
@@ -182,6 +183,9 @@ def _volume(facts: Facts) -> Settings:
     if len(names) > 1:
         volume["backend_names"] = ",".join(names)
     extended = _yes(any(str(pool.get("online_extend_support")) == "True" for pool in facts.pools))
+    managed = _yes(any(str(pool.get("manage")) == "True" for pool in facts.pools))
+    if facts.vendor == VENDOR:
+        volume["manage_snapshot_ref"] = "source-name,snapshot-%s"
     return {
         "volume": volume,
         "volume-feature-enabled": {
@@ -189,7 +193,8 @@ def _volume(facts: Facts) -> Settings:
             "multi_backend": _yes(len(names) > 1),
             "extend_attached_volume": extended,
             "extend_attached_encrypted_volume": extended,
-            "manage_volume": _yes(any(str(pool.get("manage")) == "True" for pool in facts.pools)),
+            "manage_volume": managed,
+            "manage_snapshot": _yes(managed == "true" and facts.vendor == VENDOR),
         },
     }
 
