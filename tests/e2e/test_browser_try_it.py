@@ -9,7 +9,7 @@ from tests.e2e.conftest import watch
 from tests.e2e.pictures import picture
 from tests.support.one_machine import OneMachine, wait_for
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.deep, pytest.mark.e2e]
 
 
 def test_an_operation_is_tried(simulated: OneMachine, chromium: Browser) -> None:

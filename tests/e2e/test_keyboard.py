@@ -10,7 +10,7 @@ from playwright.sync_api import BrowserContext, Locator, Page, expect
 from tests.e2e.conftest import press, watch
 from tests.support.one_machine import OneMachine
 
-pytestmark = [pytest.mark.e2e]
+pytestmark = [pytest.mark.deep, pytest.mark.e2e]
 MOST_STOPS = 150
 """Presses of Tab after which there is no way to a place."""
 
@@ -63,7 +63,6 @@ def test_launch_and_delete_without_a_mouse(cloud: OneMachine, signed_in: Browser
     assert watched.complaints == []
 
 
-@pytest.mark.deep
 def test_what_is_wrong_takes_the_cursor_to_its_field(cloud: OneMachine, signed_in: BrowserContext) -> None:
     page = watch(signed_in, f"{cloud.url}/instances/launch/").page
     page.locator("#name").fill("")
@@ -94,7 +93,6 @@ def section(page: Page, name: str) -> Locator:
     return page.get_by_role("navigation", name="Main", exact=True).get_by_role("link", name=name, exact=True)
 
 
-@pytest.mark.deep
 def test_launch_onto_a_network_from_the_map_by_tab_and_enter(cloud: OneMachine, signed_in: BrowserContext) -> None:
     cloud.openstack("network", "create", "walked-to")  # not the one that the wizard proposes by itself
     cloud.openstack("subnet", "create", "--network", "walked-to", "--subnet-range", "10.91.0.0/24", "walked-to")
@@ -121,7 +119,6 @@ def test_launch_onto_a_network_from_the_map_by_tab_and_enter(cloud: OneMachine, 
     assert watched.complaints == []
 
 
-@pytest.mark.deep
 def test_a_network_a_router_and_a_floating_ip_by_keyboard_alone(cloud: OneMachine, signed_in: BrowserContext) -> None:
     watched = watch(signed_in, cloud.url)
     page = watched.page

@@ -43,6 +43,7 @@ def test_it_signs_in_with_bin_ups_own_file(simulated: OneMachine, server: str) -
         assert done.stderr.strip() == (SAID if code == errors.NOT_READY else "novella: There is no server b.")
 
 
+@pytest.mark.deep
 def test_it_asks_for_the_password_that_the_dashboards_file_lacks(
     simulated: OneMachine, server: str, tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ from tests.host.woken import wake
 from tests.support.guest_image import GuestImage
 from tests.support.small_disk import fill, small_disk
 
+pytestmark = pytest.mark.deep
 WRITER = """
 cat >/run/writer <<'END'
 i=0
@@ -159,7 +160,6 @@ def test_a_volume_comes_and_goes_while_the_guest_runs(stage: Stage, volume: Stor
     check_blocks(volume, blocks)
 
 
-@pytest.mark.deep
 def test_a_volume_on_scsi_comes_and_goes_while_the_guest_runs(stage: Stage) -> None:
     """The first one brings the controller, which stays for the next one."""
     driver, daemons = stage.host.driver, [stage.make(), stage.make()]
@@ -182,7 +182,6 @@ def test_a_volume_on_scsi_comes_and_goes_while_the_guest_runs(stage: Stage) -> N
     daemons[0].stop()
 
 
-@pytest.mark.deep
 def test_a_grown_volume_grows_in_the_guest_without_a_pause(stage: Stage, volume: StorageDaemon) -> None:
     driver = stage.host.driver
     stage.attach(volume.disk())
@@ -211,7 +210,6 @@ def test_a_grown_volume_grows_in_the_guest_without_a_pause(stage: Stage, volume:
     check_blocks(volume, blocks)
 
 
-@pytest.mark.deep
 def test_a_volume_of_another_host_is_reached_with_the_host_s_certificate(stage: Stage) -> None:
     driver, own = stage.host.driver, str(uuid.uuid4())
     certificates, now, life = HostCertificates(stage.lab.settings.state_dir), timezone.now(), timedelta(days=1)
@@ -241,7 +239,7 @@ def test_a_volume_of_another_host_is_reached_with_the_host_s_certificate(stage: 
     check_blocks(volume, blocks)
 
 
-@pytest.mark.parametrize("after", ["blockdev-add", pytest.param("blockdev-reopen", marks=pytest.mark.deep)])
+@pytest.mark.parametrize("after", ["blockdev-add", "blockdev-reopen"])
 def test_a_move_that_was_cut_off_is_done_by_the_next_agent(stage: Stage, volume: StorageDaemon, after: str) -> None:
     driver, monitor, uuid = stage.host.driver, stage.host.monitor, stage.web.uuid
     stage.attach(volume.disk())
@@ -276,7 +274,6 @@ def test_a_move_that_was_cut_off_is_done_by_the_next_agent(stage: Stage, volume:
     check_blocks(volume, blocks)
 
 
-@pytest.mark.deep
 def test_limits_change_while_the_guest_runs(stage: Stage, volume: StorageDaemon) -> None:
     driver, monitor, uuid = stage.host.driver, stage.host.monitor, stage.web.uuid
 
@@ -315,7 +312,6 @@ def test_a_dead_storage_daemon_pauses_the_guest_and_no_write_is_lost(stage: Stag
     check_blocks(volume, blocks)
 
 
-@pytest.mark.deep
 def test_a_guest_that_was_idle_while_its_daemon_died_follows_what_happens_to_its_volume(
     stage: Stage, volume: StorageDaemon
 ) -> None:
@@ -341,7 +337,6 @@ def test_a_guest_that_was_idle_while_its_daemon_died_follows_what_happens_to_its
     check_blocks(other, blocks)
 
 
-@pytest.mark.deep
 def test_a_full_pool_pauses_the_guest_until_there_is_room(stage: Stage, tmp_path: Path) -> None:
     driver, uuid = stage.host.driver, stage.web.uuid
     with small_disk(tmp_path / "pool", "40M") as folder:
@@ -360,7 +355,6 @@ def test_a_full_pool_pauses_the_guest_until_there_is_room(stage: Stage, tmp_path
         check_blocks(volume, blocks)
 
 
-@pytest.mark.deep
 def test_a_volume_is_swapped_under_a_guest_that_writes(stage: Stage, volume: StorageDaemon) -> None:
     driver, uuid = stage.host.driver, stage.web.uuid
     old, other, small = volume.disk(), stage.make(), stage.make(size_gb=2)
@@ -430,7 +424,6 @@ def test_a_guest_that_does_not_let_go_is_told_and_then_forced(stage: Stage, volu
         assert driver.volumes()[uuid] == []
 
 
-@pytest.mark.deep
 def test_a_volume_whose_daemon_is_dead_is_taken_by_force(stage: Stage, volume: StorageDaemon) -> None:
     driver, uuid = stage.host.driver, stage.web.uuid
     name = {disk.strip() for disk in stage.ssh("ls /sys/block").split()}
@@ -449,7 +442,6 @@ def test_a_volume_whose_daemon_is_dead_is_taken_by_force(stage: Stage, volume: S
     until(lambda: console(stage.host, stage.web).count("login:") > before, "another login prompt")
 
 
-@pytest.mark.deep
 def test_a_stopped_guest_has_its_volumes_when_it_starts(stage: Stage, volume: StorageDaemon) -> None:
     driver, uuid = stage.host.driver, stage.web.uuid
     driver.stop(uuid, 20.0)
@@ -478,7 +470,6 @@ def test_a_stopped_guest_has_its_volumes_when_it_starts(stage: Stage, volume: St
     ide.stop()
 
 
-@pytest.mark.deep
 def test_a_guest_boots_from_a_volume_and_leaves_it_behind(stage: Stage, image: GuestImage) -> None:
     host, driver = stage.host, stage.host.driver
     volume = stage.make(source=image.path)

@@ -77,6 +77,7 @@ def test_a_killed_groups_jobs_return_with_the_next_group(start_group: StartGroup
     assert words(log) == ["begun"] + ["begun", "ended"] * 3
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "victim", ["idle worker", *(pytest.param(name, marks=pytest.mark.deep) for name in ("pusher", "watchdog"))]
 )

@@ -90,6 +90,7 @@ async def test_a_tunnels_ends_are_told_from_process_to_process(
         await guest.stop()
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 async def test_orders_and_questions_reach_the_link_from_every_process(place: Place) -> None:
     """The API asks the host from whichever process it is, and what one process changes wakes the sockets of all."""

@@ -128,9 +128,11 @@ TESTS = {
 @pytest.mark.parametrize(
     ("arguments", "run"),
     [
-        (["--tier", "quick"], {"test_computes"}),
+        pytest.param(["--tier", "quick"], {"test_computes"}, marks=pytest.mark.deep),
         (["--tier", "landing", "-n", "4", "--dist", "loadgroup", "--lanes"], {"test_computes", "test_waits"}),
-        (["-n", "2", "--dist", "loadgroup"], {"test_computes", "test_waits", "test_deep"}),
+        pytest.param(
+            ["-n", "2", "--dist", "loadgroup"], {"test_computes", "test_waits", "test_deep"}, marks=pytest.mark.deep
+        ),
     ],
     ids=["quick", "landing in lanes", "deep"],
 )

@@ -82,6 +82,7 @@ def test_a_program_with_a_bad_token_of_a_console_gets_no_byte(port: int) -> None
     client.close()
 
 
+@pytest.mark.deep
 def test_a_client_that_pauses_is_waited_for_and_gets_everything(port: int, people: People) -> None:
     client = open_raw(port, people.alice.token)
     whole = happen(people)

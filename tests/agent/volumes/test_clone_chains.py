@@ -126,6 +126,7 @@ def test_clones_of_clones_keep_no_data_of_deleted_volumes(host: Host, *, opened:
     assert host.reads(volume, 99, *range(1, ROUNDS + 1))
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @rounds(9, 20)
 def test_what_deleted_volumes_keep_is_measured(host: Host, rounds: int) -> None:
@@ -168,6 +169,7 @@ def test_a_closed_encrypted_volume_waits_until_it_is_in_use(host: Host) -> None:
     assert host.reads(volume, 1, 2)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_a_clone_reads_few_living_volumes(host: Host) -> None:
     chain = [host.create()]

@@ -161,6 +161,7 @@ def test_the_end_of_all_daemons_includes_those_of_sent_disks(
     assert processes.ended(pid, 10)
 
 
+@pytest.mark.deep
 def test_without_the_image_the_whole_content_travels(hosts: tuple[Machine, Machine], spec: InstanceSpec) -> None:
     one, two = hosts
     origin = replace(one.transfer.export(spec.uuid, made(one, spec), two.id), address="127.0.0.1")
@@ -334,6 +335,7 @@ def test_a_copy_continues_after_the_agent_was_killed_in_each_piece(
     assert same(one, two, spec)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("place", ["_check_header", "_info"])
 def test_complete_disks_are_not_copied_again(
     hosts: tuple[Machine, Machine],
@@ -358,6 +360,7 @@ def test_complete_disks_are_not_copied_again(
     assert same(one, two, spec)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("other", ["move", "boot", "journal"])
 def test_an_old_part_of_a_copy_is_not_used(
     hosts: tuple[Machine, Machine],
@@ -385,6 +388,7 @@ def test_an_old_part_of_a_copy_is_not_used(
     assert reads(disk, "read -P 0xbb 0 64k")
 
 
+@pytest.mark.deep
 def test_a_whole_content_is_copied_again_only_if_it_was_incomplete(
     hosts: tuple[Machine, Machine], spec: InstanceSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -396,6 +400,7 @@ def test_a_whole_content_is_copied_again_only_if_it_was_incomplete(
     assert (copies, reads(disk, *DATA)) == ([], True)
 
 
+@pytest.mark.deep
 def test_a_network_that_stays_away_ends_the_copy(
     hosts: tuple[Machine, Machine], spec: InstanceSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -424,6 +429,7 @@ def test_a_disk_that_names_another_file_is_refused(hosts: tuple[Machine, Machine
     assert not two.disk(spec).root_disk.exists()
 
 
+@pytest.mark.deep
 def test_daemons_that_start_at_once_get_different_ports(hosts: tuple[Machine, Machine]) -> None:
     """The port of a daemon is free until the daemon listens."""
     (first, _), daemons = hosts[0].daemons._address.ports, hosts[0].daemons

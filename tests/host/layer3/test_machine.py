@@ -109,6 +109,7 @@ def test_guests_reach_what_is_beyond_but_not_the_machine(placed: Placed) -> None
     assert pings(guest.space, str(town.range[1]))
 
 
+@pytest.mark.deep
 def test_its_network_comes_in_only_when_it_is_let_in(placed: Placed) -> None:
     town, guest, floating = placed
     if town.range is OWN_RANGE:
