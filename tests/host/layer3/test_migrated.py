@@ -90,6 +90,27 @@ def test_the_side_that_no_rule_allows_to_begin_may_speak_first(town: Town) -> No
             assert client.recv(1) == b"."
 
 
+def test_connections_that_share_an_address_of_the_old_host_are_reset(town: Town) -> None:
+    """A guest without a floating IP learns with its next packet that the connection has ended, and begins another."""
+    one = inner(1)
+    town.router(1, one, home=0)
+    town.allow(OURS, EGRESS)
+    guest = town.guest(0, one, 1, OURS)
+    source, target = town.hosts[:2]
+    with began(guest, town.outside, WORLD) as link:
+        link.sendall(b"?")
+        assert link.recv(1) == b"?"
+        town.prepare(guest, source, target)
+        town.move(guest, source, target)
+        link.sendall(b"!")
+        with pytest.raises(ConnectionResetError):
+            link.recv(1)
+        town.settle(guest, source, target)
+    with began(guest, town.outside, WORLD) as link:
+        link.sendall(b"?")
+        assert link.recv(1) == b"?"
+
+
 def test_a_host_cannot_open_connections_of_others(town: Town) -> None:
     one = inner(1)
     town.allow(OURS, PING)
