@@ -244,7 +244,7 @@ def interfaces(space: str) -> list[str]:
 
 def copied(data: Path, server: str, folder: Path) -> float:
     """Copy a stopped server's disk and sync it; return the seconds. The copy is removed."""
-    (source,) = data.glob(f"hosts/*/instances/{server}/disk*")
+    (source,) = data.glob(f"hosts/*/instances/{server}/disk.qcow2")
     target = folder / "copy"
     began = time.monotonic()
     subprocess.run(["cp", "--sparse=always", "--reflink=never", str(source), str(target)], check=True)
