@@ -1,8 +1,8 @@
 """The XML of a guest that arrives by live migration.
 
 It is this host's own XML of the guest: paths, sockets, volumes and networks of the sending host never count. Only the
-parts that the running guest sees are taken from the offer, each verified: the machine's version, the CPU, and the
-controllers and addresses of devices.
+parts that the running guest sees are taken from the offer, each verified: the machine's version, the CPU, the size of
+the memory, and the controllers and addresses of devices.
 """
 
 import re
@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
 from compute_agent.virt.errors import UnsupportedError
-from compute_agent.virt.libvirt import volume_table
+from compute_agent.virt.libvirt import emulated_memory, volume_table
 
 MOST_BYTES = 1 << 20
 MACHINE = re.compile(r"pc-(i440fx|q35)-[A-Za-z0-9.+-]{1,32}")
@@ -27,6 +27,7 @@ def arriving_xml(own: str, offered: str) -> str:
     mine, other = ET.fromstring(own), _parsed(offered)  # noqa: S314 - own text
     _copy_machine(mine, other)
     _copy_cpu(mine, other)
+    emulated_memory.follow(mine, other)
     devices, there = mine.find("devices"), other.find("devices")
     if devices is None or there is None:
         raise UnsupportedError("The other host has sent no devices.")

@@ -7,7 +7,7 @@ from typing import Literal
 
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.hardware import Hardware
-from compute_agent.virt.libvirt import hardware_xml
+from compute_agent.virt.libvirt import emulated_memory, hardware_xml
 from compute_agent.virt.libvirt.boot import Boot, add_kernel, boot_of
 from compute_agent.virt.libvirt.disk_xml import add_disks, boots_by_order
 from compute_agent.virt.libvirt.hardware_xml import Parts
@@ -83,6 +83,8 @@ def domain_xml(
     for event, action in (("poweroff", "destroy"), ("reboot", "restart"), ("crash", "destroy")):
         _text(domain, f"on_{event}", action)
     _devices(ET.SubElement(domain, "devices"), spec, paths, boot, parts)
+    if not kvm:
+        emulated_memory.add(domain, spec.flavor.memory_mb)
     ET.indent(domain)
     return ET.tostring(domain, encoding="unicode") + "\n"
 

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from compute_agent.virt.errors import UnsupportedError
-from compute_agent.virt.libvirt import volume_table
+from compute_agent.virt.libvirt import emulated_memory, volume_table
 from compute_agent.virt.libvirt.arriving_xml import arriving_xml, file_of, sized_disks
 
 OWN = """<domain type="qemu"><os><type arch="x86_64" machine="pc">hvm</type></os><cpu mode="host-model"/><devices>
@@ -44,6 +44,22 @@ def test_nothing_of_the_other_host_itself_is_taken() -> None:
     text = arriving_xml(OWN, OFFERED)
     for foreign in ("/etc/shadow", "/tmp/evil", "br-there", "evil", "hostdev", "vdz", "kvm"):
         assert foreign not in text
+
+
+def with_memory(xml: str) -> str:
+    domain = ET.fromstring(xml)  # noqa: S314 - above
+    emulated_memory.add(domain, 96)
+    return ET.tostring(domain, encoding="unicode")
+
+
+def test_a_guest_keeps_the_size_of_its_memory() -> None:
+    """Emulated guests that were started by an older agent have a whole number of mebibytes."""
+    own = with_memory(OWN)
+    line = made(with_memory(OFFERED), own).find(emulated_memory.COMMAND_LINE)
+    assert line is not None
+    assert [each.get("value") for each in line][-2:] == ["-m", "98312k"]
+    assert made(OFFERED, own).find(emulated_memory.COMMAND_LINE) is None
+    assert made(with_memory(OFFERED).replace("98312k", "1k"), own).find("*[@value='1k']") is None
 
 
 def test_what_the_guest_sees_is_taken() -> None:
