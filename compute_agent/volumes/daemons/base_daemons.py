@@ -24,6 +24,20 @@ from compute_agent.volumes.driver import Opening
 from compute_agent.volumes.errors import NotExportedError
 
 DESCRIPTION, SHOWN = "daemon.json", "tls"
+SERVER_FILES = ("ca-cert.pem", "server-cert.pem", "server-key.pem")
+FFDHE2048 = b"""\
+-----BEGIN DH PARAMETERS-----
+MIIBCAKCAQEA//////////+t+FRYortKmq/cViAnPTzx2LnFg84tNpWp4TZBFGQz
++8yTnc4kmz75fS/jY2MMddj2gbICrsRhetPfHtXV/WVhJDP1H18GbtCFY2VVPe0a
+87VXE15/V8k1mE8McODmi3fipona8+/och3xWKE2rec1MKzKT0g6eXq8CrGCsyT7
+YdEIqUuyyOP7uWrat2DX9GgdT0Kj3jlN9K5W7edjcrsZCwenyO4KbXCeAvzhzffi
+7MA0BM0oNC9hkXL+nOmFg/+OTxIy7vKBg8P+OxtMb61zO7X8vC7CIAXFjvGDfRaD
+ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
+-----END DH PARAMETERS-----
+"""
+"""A group of RFC 7919 for the key exchange. Without this file, each daemon of QEMU 7.2 searches for a group of its own
+when it starts, for up to a second.
+"""
 GATE, COPY, SENT = "gate-", "copy-", "send-"
 """Prefixes of the folders of daemons that are not a volume's own."""
 
@@ -137,18 +151,19 @@ class BaseDaemons:
         return Rights() if opening.as_root else self._rights
 
     def _shown(self, certificates: Certificates, folder: Path, rights: Rights) -> Path:
-        """Return a folder with the certificates, readable by the daemon's account."""
-        if rights.account is None:
-            return certificates.folder
+        """Return a folder with the certificates and the group for key exchange, readable by the daemon's account."""
         shown = folder / SHOWN
         shown.mkdir(mode=0o700, exist_ok=True)
-        for name in ("ca-cert.pem", "server-cert.pem", "server-key.pem"):
+        files = {name: (certificates.folder / name).read_bytes() for name in SERVER_FILES}
+        for name, content in {**files, "dh-params.pem": FFDHE2048}.items():
             path = shown / name
             path.unlink(missing_ok=True)
             path.touch(mode=0o600)
-            path.write_bytes((certificates.folder / name).read_bytes())
-            rights.account.show(path, 0o440)
-        rights.account.show(shown, 0o750)
+            path.write_bytes(content)
+            if rights.account is not None:
+                rights.account.show(path, 0o440)
+        if rights.account is not None:
+            rights.account.show(shown, 0o750)
         return shown
 
     def _serve(self, qmp: Qmp, shown: Path, port: int) -> None:
