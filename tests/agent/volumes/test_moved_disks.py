@@ -389,6 +389,32 @@ def test_an_old_part_of_a_copy_is_not_used(
 
 
 @pytest.mark.deep
+def test_a_received_disk_is_stored_before_it_is_used(
+    hosts: tuple[Machine, Machine], spec: InstanceSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other host confirmed the guest's writes, and removes its copy when the move is confirmed."""
+    one, two = hosts
+    origin = replace(one.transfer.export(spec.uuid, large(one, spec, 3), two.id), address="127.0.0.1")
+    stored = dict[int, int]()
+
+    def noted(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        stored[status.st_ino] = status.st_blocks * 512
+
+    monkeypatch.setattr(os, "fsync", noted)
+    disk = two.receive(spec, origin, None)
+    assert stored[disk.stat().st_ino] >= 3 * MIB
+
+
+@pytest.mark.deep
+def test_a_daemon_need_not_search_for_a_group(hosts: tuple[Machine, Machine], spec: InstanceSpec) -> None:
+    one, two = hosts
+    one.transfer.export(spec.uuid, made(one, spec), two.id)
+    [group] = (one.folder / "v").glob("*/tls/dh-params.pem")
+    subprocess.run(["openssl", "dhparam", "-in", str(group), "-check", "-noout"], check=True, capture_output=True)
+
+
+@pytest.mark.deep
 def test_a_whole_content_is_copied_again_only_if_it_was_incomplete(
     hosts: tuple[Machine, Machine], spec: InstanceSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
