@@ -14,6 +14,7 @@ from provisioning.network import services as network
 from provisioning.volumes.models import Backup
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import Create, CreateSnapshot, SnapshotRequest
+from provisioning.volumes.services.lifecycle import manage
 from tests.support.cast import People, Person, sign_in_browser
 from tests.support.clouds import Cloud
 from tests.support.standing import standing
@@ -35,6 +36,12 @@ def ticked(page: Any, field: str) -> list[str]:
 @pytest.fixture(autouse=True)
 def _plain_static(plain_static: None) -> None:
     """Pages need no collectstatic here."""
+
+
+@pytest.fixture(autouse=True)
+def _silent_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hosts that are played by scripts answer no calls: pages do not wait for them."""
+    monkeypatch.setattr(manage, "PATIENCE", 0.0)
 
 
 @pytest.fixture
