@@ -64,7 +64,7 @@ def host() -> Host:
 def host_off(_: Cloud, __: People) -> tuple[str, str]:
     long_ago = timezone.now() - timedelta(seconds=settings.HOST_DOWN_AFTER + 60)
     Host.objects.update(last_seen_at=long_ago, connected=False)
-    return "has not sent a heartbeat", reverse("dashboard:host", args=[host().id])
+    return "; 0 instances are on it.", reverse("dashboard:host", args=[host().id])
 
 
 def host_still_answers(cloud: Cloud, people: People) -> tuple[str, str]:
@@ -90,9 +90,9 @@ def clock_wrong(_: Cloud, __: People) -> tuple[str, str]:
 
 def webhook_dead(_: Cloud, __: People) -> tuple[str, str]:
     now = timezone.now()
-    failing = {"held_until": now, "failures": 4, "last_error": "Connection refused."}
+    failing = {"held_until": now, "failures": 4, "last_error": "Connection refused"}
     Webhook.objects.update_or_create(name=STANDING, defaults=failing)
-    return "It cannot be reached, or rejects notifications: Connection refused.", reverse(
+    return "It cannot be reached, or rejects notifications: Connection refused. Waiting: ", reverse(
         "admin:notifications_delivery_changelist"
     )
 

@@ -81,9 +81,8 @@ def webhook() -> Iterator[Finding]:
     """Find a webhook that does not accept notifications, and notifications that were given up."""
     row = Webhook.objects.filter(name=STANDING).first()
     if settings.NOTIFICATION_WEBHOOK and row is not None and row.failures:
-        sentence = (
-            f"It cannot be reached, or rejects notifications: {row.last_error} Waiting: {delivery_status().waiting}."
-        )
+        reason = row.last_error.rstrip(".")
+        sentence = f"It cannot be reached, or rejects notifications: {reason}. Waiting: {delivery_status().waiting}."
         yield Finding("warning", "webhook", sentence, evidence="unreachable")
     if delivery_status().failed:
         sentence = f"Notifications given up: {delivery_status().failed}; the operators' pages can send them again."
