@@ -74,6 +74,7 @@ def test_each_volume_type_has_limits_of_its_own(at_operator: Client, alice: Pers
     address = f"/projects/{alice.project_id}/quotas/"
     page = at_operator.get(address).content.decode()
     assert "Volume storage of type fast" in page
+    assert "Volume storage of the default type" in page
     at_operator.post(address, form(gigabytes_fast="7", volumes_fast="unlimited"))
     assert selectors.own_limits(alice.project_id, ["gigabytes_fast"]) == {"gigabytes_fast": 7}
     use(alice.project_id, gigabytes_fast=3)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from portal.dashboard.words import wording
 from provisioning.quotas.limits import DEFAULTS, UNLIMITED, is_per_type
+from provisioning.volumes.selectors.types import DEFAULT
 
 Detail = Mapping[str, tuple[int, int, int]]
 """Resource → limit, in use, reserved."""
@@ -67,7 +68,7 @@ UNITS = {
 OF_EACH = {
     "key_pairs": "for each user",
     "per_volume_gigabytes": "for each volume",
-    "server_group_members": "for each instance group",
+    "server_group_members": "for each server group",
     "metadata_items": "for each instance",
     "injected_files": "for each instance",
     "injected_file_content_bytes": "for each file",
@@ -177,7 +178,7 @@ def grouped(detail: Detail) -> dict[str, list[Bar]]:
 def label_of(resource: str) -> str:
     kind, _, volume_type = resource.partition("_")
     if resource not in DEFAULTS and is_per_type(resource):
-        return f"{LABELS[kind]} of type {volume_type}"
+        return f"{LABELS[kind]} of {'the default type' if volume_type == DEFAULT else f'type {volume_type}'}"
     return LABELS.get(resource) or resource.replace("_", " ").capitalize()
 
 

@@ -39,7 +39,8 @@ def sized(record: Volume | Backup) -> str:
 def type_choices(types: Iterable[VolumeType], default_type: VolumeType | None) -> list[tuple[str, str]]:
     """Return the choices of a new volume's type, with the default first."""
     names = [(each.name, type_name(each)) for each in types if each.name != DEFAULT]
-    return [("", f"Default ({type_name(default_type) or 'default'})"), *names]
+    name = "" if default_type is None or default_type.name == DEFAULT else f" ({type_name(default_type)})"
+    return [("", f"Default{name}"), *names]
 
 
 class VolumeNamesForm(RecordForm):
