@@ -9,7 +9,20 @@ from portal.api.common.links import SERVICES, endpoint, public_url
 from portal.api.common.requests import NEWEST, OLDEST, Microversions, Schema, Version, body, inner, text_of, validate
 from portal.api.common.views import Json, NoSuchResource, Schemas, ServiceView, schema_for
 from portal.api.frame.calls import Call, Entries, Service, Shape, Views, at_version, parts, refuse, sent, urls
-from portal.api.frame.lists import Column, Page, Pages, Sorting, check_no_nul, identity, lower, number, truth, upper
+from portal.api.frame.lists import (
+    TEXT,
+    Filter,
+    Filtering,
+    Page,
+    Pages,
+    Sorting,
+    identity,
+    lower,
+    number,
+    schemas_of,
+    truth,
+    upper,
+)
 from portal.api.frame.resource import Attribute, Checked, Kind, Operation, Parameter, Reader, Resource, Values, query_of
 from portal.api.frame.views import METHODS, DetailView, Dialect, ListView, ResourceView
 
@@ -18,13 +31,15 @@ __all__ = [
     "NEWEST",
     "OLDEST",
     "SERVICES",
+    "TEXT",
     "Attribute",
     "Call",
     "Checked",
-    "Column",
     "DetailView",
     "Dialect",
     "Entries",
+    "Filter",
+    "Filtering",
     "Json",
     "Kind",
     "ListView",
@@ -49,7 +64,6 @@ __all__ = [
     "at_version",
     "body",
     "challenge",
-    "check_no_nul",
     "document",
     "endpoint",
     "identity",
@@ -61,6 +75,7 @@ __all__ = [
     "query_of",
     "refuse",
     "schema_for",
+    "schemas_of",
     "sent",
     "text_of",
     "truth",

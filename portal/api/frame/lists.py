@@ -1,14 +1,16 @@
-"""Queries of lists: pages and links, sort keys, and values of filters. Each service declares its syntax."""
+"""Queries of lists: pages and links, sort keys, and filters. Each service declares its syntax."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import zip_longest
+from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import Q
 from django.http import QueryDict
 from rest_framework.request import Request
 
+from portal.api.common.requests import NEWEST, OLDEST, Schema, Version
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.lists.listing import Part, Sort
 from provisioning.common.values.ids import NOBODY, read_id
@@ -17,6 +19,7 @@ LARGEST = 1000
 """Maximum number of items of one page, as in Nova."""
 NO_NUMBER = -2
 """A number that no column contains."""
+TEXT: Schema = {"type": "string"}
 Read = Callable[[str], object]
 """Returns the value of a filter."""
 
@@ -129,7 +132,9 @@ class Sorting:
     joined: str = ""
     """Message for ``sort`` beside the other parameters; empty: the service does not have it."""
     once: bool = False
-    """Whether only the last ``sort_key`` and ``sort_dir`` count. Blanks around names are then ignored."""
+    """Whether only the last ``sort_key`` and ``sort_dir`` count."""
+    blanks: bool = False
+    """Whether blanks around names, and empty names, are ignored."""
     without: Sequence[str] = ()
     """The keys of directions without keys."""
     way: str = "asc"
@@ -149,7 +154,9 @@ class Sorting:
                 raise InvalidInputError(self.joined, field="sort")
             keys, ways, specified = *self._split(str(params["sort"]), way), "sort"
         elif self.once:
-            keys, ways = ([each.strip() for each in texts[-1:] if each] for texts in (keys, ways))
+            keys, ways = keys[-1:], ways[-1:]
+            if self.blanks:
+                keys, ways = ([each.strip() for each in texts if each] for texts in (keys, ways))
         if not keys and ways:
             keys = list(self.without)
         if self.too_many and len(keys) > len(known):
@@ -162,8 +169,8 @@ class Sorting:
         return self._sorts(keys, [*ways, *[way] * (len(keys) - len(ways))], known)
 
     def _split(self, text: str, way: str) -> tuple[list[str], list[str]]:
-        parts = [part.strip().partition(":") for part in text.split(",") if part.strip() or not self.once]
-        ways = [each.strip() if self.once else each for _, _, each in parts]
+        parts = [part.strip().partition(":") for part in text.split(",") if part.strip() or not self.blanks]
+        ways = [each.strip() if self.blanks else each for _, _, each in parts]
         return [key for key, _, _ in parts], [each or way for each in ways]
 
     def _sorts(self, keys: Sequence[str], ways: Sequence[str], known: Mapping[str, str]) -> tuple[Sort, ...]:
@@ -205,21 +212,101 @@ def truth(value: str, words: str, message: str, field: str | None = None) -> boo
     return value.lower() in true
 
 
-def check_no_nul(params: QueryDict, message: str = "The query must not have a NUL character in it.") -> None:
-    """Raise InvalidInputError for a NUL character, which no database stores; ``message`` may have the placeholder
-    ``{name}``.
-    """
-    for name, values in params.lists():
-        if any("\0" in each for each in (name, *values)):
-            raise InvalidInputError(message.format(name=name[:80]), field=name.replace("\0", "")[:80])
-
-
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A filter on a column or Django lookup, and the reader of values. It returns the condition for a value."""
+class Filter:
+    """A filter of a list. A second declaration of a name replaces the first one in its own microversions."""
 
-    lookup: str
+    name: str
+    """The parameter of the query."""
+    lookup: str = ""
+    """The column, Django lookup or argument of a selector that gets the value; empty: the name."""
     read: Read = str
+    """Reads one value."""
+    _: KW_ONLY
+    condition: Callable[[Any], Q] | None = None
+    """Returns the condition for the value, or for all values if all count, instead of ``lookup``."""
+    every_value: bool = False
+    """Whether all values of the parameter count, also in services where only the last one does."""
+    checked_by: Schema = field(default_factory=lambda: TEXT)
+    """The schema of a value."""
+    since: Version = OLDEST
+    until: Version = NEWEST
+    everybody: Version | None = OLDEST
+    """The first version in which all callers may use it; before, it is ignored for callers other than operators.
+    None: only operators may.
+    """
 
-    def __call__(self, value: str) -> Q:
-        return Q(**{self.lookup: self.read(value)})
+    def __post_init__(self) -> None:
+        """Use the name as the lookup, if there is no other."""
+        object.__setattr__(self, "lookup", self.lookup or self.name)
+
+    def is_at(self, version: Version) -> bool:
+        return self.since <= version <= self.until
+
+    def is_open_at(self, version: Version) -> bool:
+        """Whether all callers may use it."""
+        return self.everybody is not None and version >= self.everybody
+
+    def where(self, value: Any) -> Q:
+        """Return the condition for a value that was read."""
+        return self.condition(value) if self.condition else Q(**{self.lookup: value})
+
+
+def schemas_of(filters: Iterable[Filter], version: Version = NEWEST) -> dict[str, Schema]:
+    """Return the schemas of the parameters at a version."""
+    return {each.name: each.checked_by for each in filters if each.is_at(version)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filtering:
+    """The syntax of the filters of a service's lists."""
+
+    besides: Collection[str] = frozenset()
+    """Parameters that are not filters."""
+    every_value: bool = False
+    """Whether all values of a repeated parameter count; by default only the last one does."""
+    unknown: str = ""
+    """Message for unknown filters, with the placeholders ``{first}`` and ``{names}``; empty: they are ignored."""
+    undeclared: Callable[[str], Filter] | None = None
+    """Returns the filter of a parameter that no list declares."""
+    nul: str = "The query must not have a NUL character in it."
+    """Message for a NUL character, which no database stores, with the placeholder ``{name}``; empty: it is accepted."""
+
+    def read(
+        self,
+        query: Iterable[tuple[str, Sequence[str]]],
+        filters: Iterable[Filter],
+        version: Version = NEWEST,
+        *,
+        operator: bool = True,
+        strict: bool = True,
+    ) -> list[tuple[Filter, Any]]:
+        """Return the filters of a query with what their values mean, a list if all values count.
+
+        ``strict``: whether unknown filters are rejected, in services that reject any. Raises InvalidInputError.
+        """
+        parameters = list(query)
+        self._check_no_nul(parameters)
+        known = {each.name: each for each in filters if each.is_at(version)}
+        result: list[tuple[Filter, Any]] = []
+        unknown: list[str] = []
+        for name, values in (part for parameter in parameters for part in self.parts(*parameter)):
+            declared = known.get(name) or (self.undeclared and self.undeclared(name))
+            if declared is None:
+                unknown.append(name[:80])
+            elif operator or declared.is_open_at(version):
+                every = self.every_value or declared.every_value
+                result.append((declared, [*map(declared.read, values)] if every else declared.read(values[-1])))
+        if unknown and strict and self.unknown:
+            message = self.unknown.format(first=unknown[0], names=",".join(sorted(unknown)[:5]))
+            raise InvalidInputError(message, field=unknown[0])
+        return result
+
+    def parts(self, name: str, values: Sequence[str]) -> Sequence[tuple[str, Sequence[str]]]:
+        """Return the filters in a parameter."""
+        return [] if name in self.besides else [(name, values)]
+
+    def _check_no_nul(self, parameters: Iterable[tuple[str, Sequence[str]]]) -> None:
+        for name, values in parameters if self.nul else ():
+            if any("\0" in each for each in (name, *values)):
+                raise InvalidInputError(self.nul.format(name=name[:80]), field=name.replace("\0", "")[:80])

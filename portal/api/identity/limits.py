@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rest_framework.request import Request
 
-from portal.api.frame import Call, Checked, Json, Operation, Schema, ServiceView, parts
+from portal.api.frame import Call, Checked, Filter, Json, Operation, Schema, ServiceView, identity, parts
 from portal.api.identity import dialect
 from portal.api.identity.dialect import lists
 from provisioning.common.lists.listing import Part
@@ -77,8 +77,7 @@ REGISTERED_LIMIT = dialect.Resource(
         dialect.Attribute("description", _TEXT, post=True, put=True),
     ),
     lists=lists.Paged(
-        texts=("region_id", "resource_name"),
-        ids=("service_id",),
+        filters=(Filter("region_id"), Filter("resource_name"), Filter("service_id", read=identity)),
         by_part="resource_name",
         sort_keys=("id", "service_id", "region_id", "resource_name"),
     ),
@@ -125,8 +124,10 @@ LIMIT = dialect.Resource(
         dialect.Attribute("description", _TEXT, post=True, put=True),
     ),
     lists=lists.Paged(
-        texts=("region_id", "resource_name", "domain_id"),
-        ids=("service_id", "project_id"),
+        filters=(
+            *map(Filter, ("region_id", "resource_name", "domain_id")),
+            *(Filter(name, read=identity) for name in ("service_id", "project_id")),
+        ),
         by_part="resource_name",
         sort_keys=("id", "service_id", "region_id", "resource_name", "project_id", "domain_id"),
     ),

@@ -7,11 +7,10 @@ from rest_framework.response import Response
 
 from portal.api.frame import Call, Json, Schema, Values, endpoint, parts
 from portal.api.image.dialect import ImageView
-from portal.api.image.images.queries import LIST_PAGES
+from portal.api.image.images.queries import LIST_PAGES, ONE_KEY
 from portal.api.image.images.views import moment
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.lists.listing import Sort
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.images import selectors, services
 from provisioning.images.models import ImageTask
@@ -58,10 +57,10 @@ class Tasks(ImageView):
         """List tasks without their input and result."""
         query: Values = {name: values[-1] for name, values in self.checked_query().items() if values}
         page = LIST_PAGES.read(request)
-        sort = Sort(query.get("sort_key", "created_at"), descending=query.get("sort_dir", "desc") == "desc")
+        sort = ONE_KEY.read(request.query_params, {name: name for name in tasks.SORT_KEYS})
         if "owner" in query:
             query["project_id"] = read_id(query["owner"]) or NOBODY
-        rows = tasks.tasks_for(self.context, query, limit=page.limit, marker=page.marker, sort=[sort])
+        rows = tasks.tasks_for(self.context, query, limit=page.limit, marker=page.marker, sort=sort)
         first = request.query_params.copy()
         first.pop("marker", None)
         following = LIST_PAGES.next_query(request, page, [row.id for row in rows])

@@ -2,7 +2,7 @@
 "Availability zones", "Resource Filters").
 """
 
-from portal.api.frame import Call, Json, document, endpoint, parts, text_of
+from portal.api.frame import Call, Json, document, endpoint, parts, schemas_of, text_of
 from portal.api.volume.dialect import MICROVERSIONS, VolumeView, listing
 from portal.api.volume.resources import attachments, backups, groups, messages, snapshots, types
 from portal.api.volume.volumes.resource import VOLUME
@@ -98,8 +98,7 @@ def _filters(view: VolumeView, resource: str | None) -> list[Json]:
 
 
 def _names(view: VolumeView, lists: listing.Lists) -> list[str]:
-    like = [f"{name}~" for name in lists.like] if view.microversion >= listing.LIKE else []
-    return [*(name for name in lists.filters if view.microversion >= lists.since.get(name, (3, 0))), *like]
+    return [*schemas_of(lists.every_filter, view.microversion)]
 
 
 _OPEN = "novella:get_block_storage"

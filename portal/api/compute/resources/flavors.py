@@ -52,6 +52,8 @@ SORT_KEYS = {
 
 Neither weights nor update times are stored; sorting by them keeps the order of creation.
 """
+_SORTING = frame.Sorting(unknown_way="sort_dir must be asc or desc.", once=True, without=("flavorid",))
+"""The schema has checked key and direction."""
 _NUMBER = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 _ID = {
     "type": ["string", "number", "null"],
@@ -84,7 +86,7 @@ class FlavorsView(dialect.ListView):
 
 
 def _list(view: dialect.ListView, query: Mapping[str, str], **page: Any) -> list[Flavor]:
-    key, falling = SORT_KEYS[query.get("sort_key", "flavorid")], query.get("sort_dir") == "desc"
+    sort = _SORTING.read(view.request.query_params, SORT_KEYS) or (Sort("flavorid", descending=False),)
     operator = view.allows("novella:flavors:index:all")
     return selectors.flavors_for(
         view.context,
@@ -92,7 +94,7 @@ def _list(view: dialect.ListView, query: Mapping[str, str], **page: Any) -> list
         min_ram=_number(query, "minRam"),
         min_disk=_number(query, "minDisk"),
         disabled=operator,
-        sort=[Sort(name, falling) for name in dict.fromkeys((key, "id"))],
+        sort=(*sort, Sort("id", sort[0].descending)),
         **page,
     )
 

@@ -2,19 +2,18 @@
 Servers").
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from functools import partial
 
 from django.http import QueryDict
 from oslo_utils import strutils
 
 from portal.api.compute.dialect import COUNT, TEXT, query, read_end, read_time
-from portal.api.frame import Schema, Sorting, Version
+from portal.api.frame import NEWEST, Filter, Filtering, Schema, Sorting, Version, identity, schemas_of
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.lists.listing import Sort
-from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute.selectors.instance_lists import Filters, known_statuses
 from provisioning.compute.selectors.instances import SORT_KEYS
@@ -22,50 +21,11 @@ from provisioning.network.addressing import usual_form
 
 Query = Mapping[str, list[str]]
 
-# fmt: off
-_ALWAYS = (
-    "access_ip_v4", "access_ip_v6", "all_tenants", "auto_disk_config", "availability_zone", "changes-since",
-    "config_drive", "created_at", "deleted", "description", "display_description", "display_name", "flavor", "host",
-    "hostname", "image", "image_ref", "ip", "ip6", "kernel_id", "key_name", "launch_index", "launched_at",
-    "locked_by", "name", "node", "power_state", "progress", "project_id", "ramdisk_id", "reservation_id",
-    "root_device_name", "soft_deleted", "sort_dir", "status", "task_state", "tenant_id", "terminated_at", "user_id",
-    "uuid", "vm_state",
-)
-# fmt: on
-_TAGS = ("tags", "tags-any", "not-tags", "not-tags-any")
-_LATE: dict[Version, tuple[str, ...]] = {(2, 26): _TAGS, (2, 66): ("changes-before",), (2, 73): ("locked",)}
-_EVERYBODY = frozenset({"reservation_id", "name", "status", "image", "flavor", "ip", "changes-since", "all_tenants"})
-_EVERYBODY_LATE: dict[Version, tuple[str, ...]] = _LATE | {
-    (2, 5): ("ip6",),
-    (2, 83): (
-        "availability_zone",
-        "config_drive",
-        "key_name",
-        "created_at",
-        "launched_at",
-        "terminated_at",
-        "power_state",
-        "task_state",
-        "vm_state",
-        "progress",
-        "user_id",
-    ),
-    (2, 90): ("hostname",),
-}
 _NEVER = frozenset(
     {"block_device_mapping", "extra", "info_cache", "metadata", "pci_devices", "services", "system_metadata"}
 )
 """Names of Nova's columns that cannot be used as filters."""
 _OTHER_STATUSES = frozenset({"MIGRATING", "REVERT_RESIZE", "UNKNOWN"})
-
-
-def listing(version: Version) -> Schema:
-    """The query of ``GET /servers`` and ``GET /servers/detail``."""
-    parameters = dict.fromkeys(_ALWAYS, TEXT) | {"limit": COUNT, "marker": TEXT, "sort_key": sort_schema(version)}
-    for since, names in _LATE.items():
-        if version >= since:
-            parameters |= dict.fromkeys(names, TEXT)
-    return query(version, parameters)
 
 
 class _NothingError(Exception):
@@ -88,24 +48,16 @@ def read_filters(found: Query, version: Version, *, every: bool) -> ServerListRe
     As the reference requires, filters that the caller may not use are ignored. Raises InvalidInputError and
     ForbiddenError.
     """
-    last_values = {name: values[-1] for name, values in found.items() if values}
     if every:
-        _check_filters(last_values)
-    else:
-        allowed = _EVERYBODY.union(*(names for since, names in _EVERYBODY_LATE.items() if version >= since))
-        last_values = {name: value for name, value in last_values.items() if name in allowed}
-    everywhere = "all_tenants" in last_values and (
-        last_values["all_tenants"] == "" or _strict(last_values["all_tenants"])
-    )
-    if not everywhere:
-        last_values.pop("tenant_id", None)
-        last_values.pop("project_id", None)
+        _check_filters(found)
+    everywhere = "all_tenants" in found and (found["all_tenants"][-1] == "" or _strict(found["all_tenants"][-1]))
+    own = () if everywhere else ("tenant_id", "project_id")
+    parameters = [(name, values) for name, values in found.items() if name not in own]
     try:
         filters = _statuses(found, version, every=every)
-        for name, value in last_values.items():
-            if name in _READERS:
-                column, read = _READERS[name]
-                filters.setdefault(column, read(value, name))  # type: ignore[misc]
+        known_at = NEWEST if every else version
+        for each, value in FILTERING.read(parameters, FILTERS, known_at, operator=every):
+            filters.setdefault(each.lookup, value)  # type: ignore[misc]
     except _NothingError:
         return ServerListRequest(everywhere, nothing=True)
     since, before = filters.get("changes_since"), filters.get("changes_before")
@@ -116,8 +68,8 @@ def read_filters(found: Query, version: Version, *, every: bool) -> ServerListRe
     return ServerListRequest(everywhere, filters)
 
 
-def _check_filters(values: Mapping[str, str]) -> None:
-    for name in values:
+def _check_filters(names: Iterable[str]) -> None:
+    for name in names:
         if name in _NEVER or name.startswith("_"):
             raise InvalidInputError(f"Invalid filter field: {name[:64]}.", field=name[:64])
 
@@ -150,70 +102,54 @@ def _strict(value: str) -> bool:
         raise InvalidInputError(str(error)) from error
 
 
-def _text(value: str, _: str) -> str:
-    return value
-
-
-def _address(value: str, _: str) -> str:
-    return usual_form(value)
-
-
-def _reference(value: str, _: str) -> str:
+def _reference(value: str) -> str:
     return value.rstrip("/").rsplit("/", 1)[-1]
 
 
-def _id(value: str, _: str) -> Any:
-    return read_id(value) or NOBODY
+def _ids(value: str) -> list[object]:
+    return [identity(value)]
 
 
-def _ids(value: str, name: str) -> list[Any]:
-    return [_id(value, name)]
-
-
-def _number(value: str, _: str) -> int:
+def _number(value: str) -> int:
     if not (value.isascii() and value.isdigit() and len(value) <= 10 and int(value) <= MAX_INTEGER):
         raise _NothingError
     return int(value)
 
 
-def _truth(value: str, _: str) -> bool:
+def _truth(value: str) -> bool:
     try:
         return bool(value.strip()) and _strict(value)
     except InvalidInputError as error:
         raise _NothingError from error
 
 
-def _lenient(value: str, _: str) -> bool:
+def _lenient(value: str) -> bool:
     return bool(strutils.bool_from_string(value))
 
 
-def _locked(value: str, _: str) -> bool:
-    return _strict(value)
-
-
-def _locked_by(value: str, _: str) -> bool:
+def _locked_by(value: str) -> bool:
     if value not in {"owner", "admin"}:
         raise _NothingError
     return True
 
 
-def _disk_config(value: str, name: str) -> str:
-    return "AUTO" if _truth(value, name) else "MANUAL"
+def _disk_config(value: str) -> str:
+    return "AUTO" if _truth(value) else "MANUAL"
 
 
-def _second(value: str, name: str) -> datetime:
+def _second(value: str) -> datetime:
     try:
-        return read_time(value, name)
+        return read_time(value, "")
     except InvalidInputError as error:
         raise _NothingError from error
 
 
-def _root_device(value: str, _: str) -> None:
+def _root_device(value: str) -> None:
     if value.strip("^$") not in "/dev/vda":
         raise _NothingError
 
 
-def _list(value: str, name: str) -> list[str]:
+def _tags(value: str, name: str) -> list[str]:
     tags = value.split(",")
     if len(tags) > 50:
         raise InvalidInputError(f"Invalid input for query parameters {name}. At most 50 tags.", field=name)
@@ -222,53 +158,68 @@ def _list(value: str, name: str) -> list[str]:
     return tags
 
 
-_READERS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
-    "access_ip_v4": ("access_ip_v4", _text),
-    "access_ip_v6": ("access_ip_v6", _address),
-    "auto_disk_config": ("disk_config", _disk_config),
-    "availability_zone": ("availability_zone", _text),
-    "changes-before": ("changes_before", read_end),
-    "changes-since": ("changes_since", read_time),
-    "config_drive": ("config_drive", _truth),
-    "created_at": ("created_at", _second),
-    "deleted": ("deleted", _lenient),
-    "description": ("description", _text),
-    "display_description": ("description", _text),
-    "display_name": ("name", _text),
-    "flavor": ("flavor_id", _reference),
-    "host": ("host", _text),
-    "hostname": ("hostname", _text),
-    "image": ("image_id", _reference),
-    "image_ref": ("image_id", _reference),
-    "ip": ("ip", _text),
-    "ip6": ("ip6", _address),
-    "kernel_id": ("kernel_id", _text),
-    "key_name": ("key_name", _text),
-    "launch_index": ("launch_index", _number),
-    "launched_at": ("launched_at", _second),
-    "locked": ("locked", _locked),
-    "locked_by": ("locked", _locked_by),
-    "name": ("name", _text),
-    "node": ("node", _text),
-    "not-tags": ("not_tags", _list),
-    "not-tags-any": ("not_tags_any", _list),
-    "power_state": ("power_state", _number),
-    "progress": ("progress", _number),
-    "project_id": ("project_id", _id),
-    "ramdisk_id": ("ramdisk_id", _text),
-    "reservation_id": ("reservation_id", _text),
-    "root_device_name": ("", _root_device),
-    "soft_deleted": ("soft_deleted", _lenient),
-    "tags": ("tags", _list),
-    "tags-any": ("tags_any", _list),
-    "task_state": ("task_state", _text),
-    "tenant_id": ("project_id", _id),
-    "terminated_at": ("terminated_at", _second),
-    "user_id": ("user_id", _id),
-    "uuid": ("ids", _ids),
-    "vm_state": ("vm_state", _text),
-}
-"""Parameter → the selector's filter, and the function that reads its value."""
+_NAMED, _OPEN, _TAGGED, _UNTIL, _LOCKED = (2, 90), (2, 83), (2, 26), (2, 66), (2, 73)
+"""The first versions in which all callers may filter by host names, by most attributes, by tags, by the end of a time
+span, and by locks.
+"""
+_FOR_OPERATORS = (
+    Filter("access_ip_v4"),
+    Filter("access_ip_v6", read=usual_form),
+    Filter("auto_disk_config", "disk_config", _disk_config),
+    Filter("deleted", read=_lenient),
+    Filter("description"),
+    Filter("display_description", "description"),
+    Filter("display_name", "name"),
+    Filter("host"),
+    Filter("image_ref", "image_id", _reference),
+    Filter("kernel_id"),
+    Filter("launch_index", read=_number),
+    Filter("locked_by", "locked", _locked_by),
+    Filter("node"),
+    Filter("project_id", read=identity),
+    Filter("ramdisk_id"),
+    Filter("root_device_name", "", _root_device),
+    Filter("soft_deleted", read=_lenient),
+    Filter("tenant_id", "project_id", identity),
+    Filter("uuid", "ids", _ids),
+)
+FILTERS = (
+    *(replace(each, everybody=None) for each in _FOR_OPERATORS),
+    Filter("availability_zone", everybody=_OPEN),
+    Filter("changes-before", "changes_before", partial(read_end, name="changes-before"), since=_UNTIL),
+    Filter("changes-since", "changes_since", partial(read_time, name="changes-since")),
+    Filter("config_drive", read=_truth, everybody=_OPEN),
+    Filter("created_at", read=_second, everybody=_OPEN),
+    Filter("flavor", "flavor_id", _reference),
+    Filter("hostname", everybody=_NAMED),
+    Filter("image", "image_id", _reference),
+    Filter("ip"),
+    Filter("ip6", read=usual_form, everybody=(2, 5)),
+    Filter("key_name", everybody=_OPEN),
+    Filter("launched_at", read=_second, everybody=_OPEN),
+    Filter("locked", read=_strict, since=_LOCKED),
+    Filter("name"),
+    Filter("power_state", read=_number, everybody=_OPEN),
+    Filter("progress", read=_number, everybody=_OPEN),
+    Filter("reservation_id"),
+    Filter("task_state", everybody=_OPEN),
+    Filter("terminated_at", read=_second, everybody=_OPEN),
+    Filter("user_id", read=identity, everybody=_OPEN),
+    Filter("vm_state", everybody=_OPEN),
+    *(
+        Filter(name, name.replace("-", "_"), partial(_tags, name=name), since=_TAGGED)
+        for name in ("tags", "tags-any", "not-tags", "not-tags-any")
+    ),
+)
+"""The filters, with the selector's names as ``lookup``. Operators may use all of them in every version."""
+FILTERING = Filtering(nul="")
+"""The schema has rejected unknown parameters and NUL characters."""
+
+
+def listing(version: Version) -> Schema:
+    """The query of ``GET /servers`` and ``GET /servers/detail``."""
+    names = ("all_tenants", "marker", "sort_dir", "status", *schemas_of(FILTERS, version))
+    return query(version, dict.fromkeys(names, TEXT) | {"limit": COUNT, "sort_key": sort_schema(version)})
 
 
 # fmt: off

@@ -4,15 +4,17 @@ Also parts of requests and responses: ids, additional attributes, times, links, 
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property, partial
 from typing import Any
 
 from oslo_utils import strutils
 from rest_framework.request import Request
 
-from portal.api.frame import Json, Pages, Schema, Sorting, check_no_nul, endpoint, identity
+from portal.api.frame import TEXT, Filter, Filtering, Json, Pages, Schema, Sorting, endpoint, schemas_of
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.lists.listing import ItemListing, Part
 from provisioning.common.values.ids import read_id
@@ -139,10 +141,11 @@ _WAYS: dict[str, Callable[[str, str], bool]] = {
     "endswith": lambda value, text: value.endswith(text),
 }
 _INEXACT = tuple(f"__{prefix}{way}" for way in _WAYS for prefix in ("", "i"))
-TAGS = ("tags", "tags-any", "not-tags", "not-tags-any")
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 EXPIRY = "password_expires_at"
 COMPARISONS = ("lt", "lte", "gt", "gte", "eq", "neq")
+FILTERING = Filtering()
+FILTERING_IN_MEMORY = replace(FILTERING, nul="")
 LIST_PAGES = Pages()
 SORTING = Sorting(
     unknown_key="sort_key must be one of {known}.",
@@ -202,13 +205,20 @@ class InMemory(Lists):
 
     @property
     def schema(self) -> Schema:
-        texts = [name + way for name in self.filters if name != "enabled" for way in _INEXACT]
-        return _parameters(("limit", "marker", *self.filters, *texts), ("id", *self.filters))
+        return _parameters(self.every_filter, ("id", *self.filters))
+
+    @cached_property
+    def every_filter(self) -> Sequence[Filter]:
+        """The filters by whole values and by parts of texts."""
+        texts = (name for name in self.filters if name != "enabled")
+        return (*map(Filter, self.filters), *(Filter(name + way) for name in texts for way in _INEXACT))
 
     def page(self, view: Any) -> Page:
         request, attributes = view.request, view.resource.by_name
         items = [(row, {name: attributes[name].value_of(row) for name in ("id", *self.filters)}) for row in view.rows()]
-        found = [item for item in items if all(_matches(request, name, item[1][name]) for name in self.filters)]
+        filters = FILTERING_IN_MEMORY.read(request.query_params.lists(), self.every_filter)
+        query = {each.name: value for each, value in filters}
+        found = [item for item in items if all(_matches(query, name, item[1][name]) for name in self.filters)]
         sort = SORTING_IN_MEMORY.read(request.query_params, {name: name for name in sorted({"id", *self.filters})})
         page = LIST_PAGES.read(request)
         found = ITEMS.page(found, Part(sort=sort, limit=page.limit + 1, marker=page.marker))
@@ -220,28 +230,22 @@ class InMemory(Lists):
 
 @dataclass(frozen=True, kw_only=True)
 class Paged(Lists):
-    """A list that the database filters, sorts and pages. Values of ``ids`` are ids, and the column ``by_part`` can also
-    be filtered by a part of its text.
+    """A list that the database filters, sorts and pages; the column ``by_part`` can also be filtered by a part of its
+    text.
     """
 
-    texts: tuple[str, ...] = ("name",)
-    ids: tuple[str, ...] = ()
-    booleans: tuple[str, ...] = ()
-    tags: bool = False
-    expiry: bool = False
+    filters: Sequence[Filter] = (Filter("name"),)
     by_part: str = "name"
     sort_keys: tuple[str, ...] = ("id", "name")
 
-    @property
-    def inexact(self) -> tuple[str, ...]:
-        """The parameters that match a part of the text."""
-        return tuple(self.by_part + way for way in _INEXACT)
+    @cached_property
+    def every_filter(self) -> Sequence[Filter]:
+        """The filters, and those by a part of the text."""
+        return (*self.filters, *(Filter(self.by_part + way, every_value=True) for way in _INEXACT))
 
     @property
     def schema(self) -> Schema:
-        texts = ("limit", "marker", *self.texts, *self.ids, *self.inexact)
-        texts += (*(TAGS if self.tags else ()), *((EXPIRY,) if self.expiry else ()))
-        return _parameters(texts, self.sort_keys, self.booleans)
+        return _parameters(self.every_filter, self.sort_keys)
 
     def page(self, view: Any) -> Page:
         found = view.find(self.read(view.request))
@@ -254,18 +258,20 @@ class Paged(Lists):
         Unknown parameters are ignored, as in Keystone.
         """
         query = request.query_params
-        check_no_nul(query)
-        equal: list[tuple[str, Any]] = [(name, query[name]) for name in self.texts if name in query]
-        equal += [(name, identity(query[name])) for name in self.ids if name in query]
-        equal += [(name, boolean(name, query[name])) for name in self.booleans if name in query]
-        names = [(name, value) for name in self.inexact for value in query.getlist(name)]
-        times = [_moment(value) for value in query.getlist(EXPIRY)[: MOST_COMPARISONS + 1]] if self.expiry else []
-        if max(len(names), len(times)) > MOST_COMPARISONS:
-            field = EXPIRY if len(times) > MOST_COMPARISONS else self.by_part
-            raise InvalidInputError(f"A list is narrowed by at most {MOST_COMPARISONS} comparisons.", field=field)
-        tags = [(how, _tags(how, query[how])) for how in TAGS if how in query] if self.tags else []
+        filters: list[tuple[str, Any]] = []
+        comparisons: Counter[str] = Counter()
+        for each, value in FILTERING.read(query.lists(), self.every_filter):
+            if each.every_value:
+                field = EXPIRY if each is EXPIRES else self.by_part
+                comparisons[field] += len(value)
+                filters += value if each is EXPIRES else [(each.lookup, text) for text in value]
+            else:
+                filters.append((each.lookup, value))
+        for field, number in comparisons.items():
+            if number > MOST_COMPARISONS:
+                raise InvalidInputError(f"A list is narrowed by at most {MOST_COMPARISONS} comparisons.", field=field)
         page, sort = LIST_PAGES.read(request), SORTING.read(query, {name: name for name in self.sort_keys})
-        return Part([*equal, *names, *tags, *times], sort, page.limit, page.marker)
+        return Part(filters, sort, page.limit, page.marker)
 
 
 def ending(request: Request, found: RowPage[Any], path: str) -> Json:
@@ -277,14 +283,12 @@ def ending(request: Request, found: RowPage[Any], path: str) -> Json:
     return {"links": links | {"next": f"{endpoint(request, 'identity')}{path}?{query}"}, "truncated": True}
 
 
-def _parameters(texts: Sequence[str], sort_keys: Sequence[str], booleans: Sequence[str] = ()) -> Schema:
-    schemas: dict[str, Schema] = {name: {"type": "string"} for name in texts}
-    schemas |= {name: {"enum": ["true", "false"]} for name in booleans}
+def _parameters(filters: Sequence[Filter], sort_keys: Sequence[str]) -> Schema:
+    schemas: dict[str, Schema] = dict.fromkeys(("limit", "marker"), TEXT) | schemas_of(filters)
     return parameters(schemas | {"sort_key": {"enum": [*sort_keys]}, "sort_dir": {"enum": ["asc", "desc"]}})
 
 
-def _matches(request: Request, name: str, value: Any) -> bool:
-    query = request.query_params
+def _matches(query: Mapping[str, str], name: str, value: Any) -> bool:
     if name in query:
         expected: object = boolean(name, query[name]) if isinstance(value, bool) else query[name]
         if value != expected and not (value is None and expected in {"", "null"}):
@@ -317,3 +321,9 @@ def _moment(text: str) -> tuple[str, datetime]:
     except ValueError as error:
         raise InvalidInputError(f"{EXPIRY} must have a time like 2030-01-31T12:00:00Z.", field=EXPIRY) from error
     return (EXPIRY if how == "eq" else f"{EXPIRY}__{how}"), found
+
+
+ENABLED = Filter("enabled", read=partial(boolean, "enabled"), checked_by={"enum": ["true", "false"]})
+TAGS = tuple(Filter(name, read=partial(_tags, name)) for name in ("tags", "tags-any", "not-tags", "not-tags-any"))
+EXPIRES = Filter(EXPIRY, read=_moment, every_value=True)
+"""Comparisons with the time at which the password expires."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from portal.api.frame import Checked, Operation, Values
+from portal.api.frame import Checked, Filter, Operation, Values
 from portal.api.identity.dialect import FLAG, IMMUTABLE, KEY, NAME, TEXT, Attribute, lists, routes
 from portal.api.identity.directory.base import DIRECTORY, TAGS, CollectionView, RecordDetailView, Resource
 from provisioning.common.errors import InvalidInputError
@@ -58,7 +58,7 @@ DOMAIN = Resource(
             shown=False,
         ),
     ),
-    lists=lists.Paged(booleans=("enabled",), sort_keys=("id", "name", "enabled")),
+    lists=lists.Paged(filters=(Filter("name"), lists.ENABLED), sort_keys=("id", "name", "enabled")),
     extra=255,
 )
 

@@ -11,7 +11,7 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.frame import Call, Entries, Json, Operation, Values, inner, parts
+from portal.api.frame import Call, Entries, Filter, Json, Operation, Values, inner, parts
 from portal.api.identity import dialect
 from portal.api.identity.dialect import lists
 from portal.api.identity.directory import base, domains
@@ -178,9 +178,7 @@ PROJECT = base.Resource(
         ),
     ),
     lists=lists.Paged(
-        texts=("name", "domain_id"),
-        booleans=("enabled",),
-        tags=True,
+        filters=(Filter("name"), Filter("domain_id"), lists.ENABLED, *lists.TAGS),
         sort_keys=("id", "name", "enabled", "domain_id", "parent_id", "description"),
     ),
     extra=255,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from portal.api.frame import Call, Checked, Json, Operation, Values, parts
+from portal.api.frame import Call, Checked, Filter, Json, Operation, Values, identity, parts
 from portal.api.identity import dialect
 from portal.api.identity.dialect import lists
 from portal.api.identity.directory import base
@@ -94,10 +94,13 @@ USER = base.Resource(
         ),
     ),
     lists=lists.Paged(
-        texts=("name", "domain_id"),
-        ids=("default_project_id",),
-        booleans=("enabled",),
-        expiry=True,
+        filters=(
+            Filter("name"),
+            Filter("domain_id"),
+            Filter("default_project_id", read=identity),
+            lists.ENABLED,
+            lists.EXPIRES,
+        ),
         sort_keys=("id", "name", "enabled", "domain_id", "default_project_id", "email", lists.EXPIRY),
     ),
     extra=255,
@@ -133,7 +136,9 @@ GROUP = base.Resource(
         dialect.Attribute("domain_id", dialect.KEY, post=True, fixed=InvalidInputError),
         dialect.Attribute("description", dialect.TEXT, post=True, put=True),
     ),
-    lists=lists.Paged(texts=("name", "domain_id"), sort_keys=("id", "name", "domain_id", "description")),
+    lists=lists.Paged(
+        filters=(Filter("name"), Filter("domain_id")), sort_keys=("id", "name", "domain_id", "description")
+    ),
     extra=255,
 )
 _GROUPS = dialect.routes(GROUP, dialect=base.DIRECTORY)

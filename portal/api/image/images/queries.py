@@ -3,11 +3,12 @@
 import csv
 import datetime
 import re
+from functools import partial
 
 from django.http import QueryDict
 from rest_framework.request import Request
 
-from portal.api.frame import Json, Pages, Sorting, Values, check_no_nul, identity
+from portal.api.frame import Filter, Filtering, Json, Pages, Sorting, Values, identity
 from provisioning.common.errors import InvalidInputError
 from provisioning.images.models import Image, ImageMember
 from provisioning.images.selectors import NEWEST_FIRST, SORT_KEYS
@@ -26,8 +27,15 @@ SORTING = Sorting(
     first_for_all=True,
 )
 """More keys than exist are rejected: the condition of a page grows with the square of their number."""
-NOT_FILTERS = {"limit", "marker", "sort", "sort_key", "sort_dir"}
-LISTS = {"name", "status", "disk_format", "container_format", "id"}
+ONE_KEY = Sorting(
+    unknown_key="Sort key {key!r} is not supported.",
+    unknown_way="Invalid sort direction: {way}",
+    once=True,
+    without=("created_at",),
+    way="desc",
+)
+"""Lists of tasks and metadata definitions."""
+LISTS = ("name", "status", "disk_format", "container_format", "id")
 """Filters that accept ``in:`` with several values."""
 COMPARISONS = ("gt", "gte", "eq", "neq", "lt", "lte")
 """Glance's comparisons of times."""
@@ -63,25 +71,13 @@ def read_filters(request: Request) -> Json:
     filter.
     """
     filters: Values = {}
-    properties: dict[str, str] = {}
-    check_no_nul(request.query_params)
-    for name, values in request.query_params.lists():
-        value = values[-1]
-        if name in NOT_FILTERS:
-            continue
-        if name in LISTS:
-            filters[name] = _values(name, value)
-        elif name in {"created_at", "updated_at"}:
-            filters.setdefault("times", []).append((name, *_time(name, value)))
-        elif name == "tag":
-            filters["tags"] = [tag.strip() for tag in values]
-        elif name in _READERS:
-            key, read = _READERS[name]
-            filters[key] = read(name, value)
+    for each, value in FILTERING.read(request.query_params.lists(), FILTERS):
+        if each.lookup == "times":
+            filters.setdefault("times", []).append((each.name, *value))
+        elif each.lookup == "properties":
+            filters.setdefault("properties", {})[each.name] = value
         else:
-            properties[name] = value
-    if properties:
-        filters["properties"] = properties
+            filters[each.lookup] = value
     if sum(len(filters.get(name, ())) for name in ("tags", "times", "properties")) > MOST_FILTERS:
         msg = f"A list can be narrowed by at most {MOST_FILTERS} tags, times and additional properties."
         raise InvalidInputError(msg)
@@ -138,38 +134,37 @@ def _boolean(name: str, value: str) -> bool:
     return value.lower() == "true"
 
 
-def _visibility(name: str, value: str) -> str:
+def _visibility(value: str) -> str:
     if value not in {*Image.Visibility.values, "all"}:
-        raise InvalidInputError(f"Invalid visibility value: {value[:80]}", field=name)
+        raise InvalidInputError(f"Invalid visibility value: {value[:80]}", field="visibility")
     return value
 
 
-def _member_status(name: str, value: str) -> str:
+def _member_status(value: str) -> str:
     if value not in {*ImageMember.Status.values, "all"}:
-        raise InvalidInputError(f"Invalid status: {value[:80]}", field=name)
+        raise InvalidInputError(f"Invalid status: {value[:80]}", field="member_status")
     return value
 
 
-def _text(_name: str, value: str) -> str:
-    return value
+def _changes_since(_value: str) -> object:
+    raise InvalidInputError('The "changes-since" filter is no longer available on v2.', field="changes-since")
 
 
-def _changes_since(name: str, _value: str) -> object:
-    raise InvalidInputError('The "changes-since" filter is no longer available on v2.', field=name)
-
-
-def _owner(_name: str, value: str) -> object:
-    return identity(value)
-
-
-_READERS = {
-    "visibility": ("visibility", _visibility),
-    "owner": ("owner", _owner),
-    "protected": ("protected", _boolean),
-    "os_hidden": ("hidden", _boolean),
-    "member_status": ("member_status", _member_status),
-    "changes-since": ("", _changes_since),
-    **{name: (name, _text) for name in ("checksum", "os_hash_algo", "os_hash_value")},
-    **{name + tail: (name + tail, _number) for name in NUMBERS for tail in ("", "_min", "_max")},
-}
-"""Query parameter → the selector's filter, and the function that reads its value."""
+FILTERS = (
+    *(Filter(name, read=partial(_values, name)) for name in LISTS),
+    *(Filter(name, "times", partial(_time, name)) for name in ("created_at", "updated_at")),
+    Filter("tag", "tags", str.strip, every_value=True),
+    Filter("visibility", read=_visibility),
+    Filter("owner", read=identity),
+    Filter("protected", read=partial(_boolean, "protected")),
+    Filter("os_hidden", "hidden", partial(_boolean, "os_hidden")),
+    Filter("member_status", read=_member_status),
+    Filter("changes-since", read=_changes_since),
+    *map(Filter, ("checksum", "os_hash_algo", "os_hash_value")),
+    *(Filter(name, read=partial(_number, name)) for each in NUMBERS for name in (each, f"{each}_min", f"{each}_max")),
+)
+FILTERING = Filtering(
+    besides=frozenset({"limit", "marker", "sort", "sort_key", "sort_dir"}),
+    undeclared=lambda name: Filter(name, "properties"),
+)
+"""A parameter that is not declared filters by the additional property of that name."""

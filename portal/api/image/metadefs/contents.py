@@ -43,7 +43,8 @@ def _list_objects(view: ListView) -> list[models.MetadefObject]:
     read_choice(view.request, "visibility", ("public", "private", "shared"))
     if not page.limit:
         raise InvalidInputError("limit param must be positive", field="limit")
-    return selectors.objects_of(found, limit=page.limit, marker=page.marker, sort=read_sort(view.request))
+    sort = read_sort(view.request, selectors.OBJECTS)
+    return selectors.objects_of(found, limit=page.limit, marker=page.marker, sort=sort)
 
 
 def _create_object(view: ResourceView, values: Values) -> models.MetadefObject:
@@ -139,7 +140,8 @@ class TagView(DetailView):
 def _list_tags(view: ListView) -> list[models.MetadefTag]:
     found, page = _of(view), page_of(view.request)
     read_choice(view.request, "visibility", ("public", "private", "shared"))
-    return selectors.tags_of(found, limit=page.limit, marker=page.marker, sort=read_sort(view.request))
+    sort = read_sort(view.request, selectors.TAGS)
+    return selectors.tags_of(found, limit=page.limit, marker=page.marker, sort=sort)
 
 
 def _set_tags(view: ResourceView, values: Values) -> Json:

@@ -2,26 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from rest_framework.request import Request
 
 from portal.api.frame import Json, Operation, Page, Values
 from portal.api.image.dialect import IMAGE, DetailView, ListView, Resource, ResourceView
-from portal.api.image.images.queries import LIST_PAGES
+from portal.api.image.images.queries import LIST_PAGES, ONE_KEY
 from portal.api.image.metadefs import attributes
 from portal.api.image.metadefs.attributes import ADDRESS, DEFINITIONS
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.lists.listing import Sort
+from provisioning.common.lists.listing import Listing, Sort
 from provisioning.metadefs import selectors, services
 from provisioning.metadefs.models import MetadefNamespace
 
 
-def read_sort(request: Request) -> list[Sort]:
-    """Return the order in ``sort_key`` and ``sort_dir``. Raises InvalidInputError for an unknown direction."""
-    way = request.query_params.get("sort_dir", "desc")
-    if way not in {"asc", "desc"}:
-        raise InvalidInputError(f"Invalid sort direction: {way[:80]}", field="sort_dir")
-    return [Sort(request.query_params.get("sort_key", "created_at"), descending=way == "desc")]
+def read_sort(request: Request, listing: Listing[Any]) -> tuple[Sort, ...]:
+    """Return the order in ``sort_key`` and ``sort_dir``. Raises InvalidInputError for an unknown one."""
+    return ONE_KEY.read(request.query_params, listing.sort_keys or {})
 
 
 def read_choice(request: Request, name: str, choices: tuple[str, ...]) -> str | None:
@@ -57,9 +55,8 @@ def _list(view: ListView) -> list[MetadefNamespace]:
     filters: Values = {} if visibility is None else {"visibility": visibility}
     if "resource_types" in query:
         filters["resource_types"] = query["resource_types"].replace("\0", "").split(",")[:MOST_TYPES]
-    return selectors.namespaces_for(
-        view.context, filters, limit=page.limit, marker=page.marker, sort=read_sort(view.request)
-    )
+    sort = read_sort(view.request, selectors.NAMESPACES)
+    return selectors.namespaces_for(view.context, filters, limit=page.limit, marker=page.marker, sort=sort)
 
 
 def _links(view: ListView, rows: Sequence[MetadefNamespace]) -> Json:

@@ -4,7 +4,7 @@ source of objects, and operations; names in the DNS (RFC 1123).
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from portal.api import frame
 from portal.api.network.dialect.kinds import BOOLEAN, ID, MOMENT, PROJECT_ID, TEXT, Integer, Kind, Many, Text, quoted
-from portal.api.network.dialect.query import BuiltFilter, Constant, Filters, boolean
+from portal.api.network.dialect.query import boolean
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.lists.listing import Part
@@ -55,7 +55,7 @@ class Attribute(frame.Attribute):
     """An attribute with Neutron's name. The policy rule of an attribute with its default is not checked at creation."""
 
     kind: Kind
-    filter: frame.Column | Constant | bool = True
+    filter: frame.Filter | bool = True
     """Filter in lists: the column if True, none if False."""
     sort: bool | str = False
     """Whether lists can be sorted by it, or the column to sort by."""
@@ -65,9 +65,9 @@ class Attribute(frame.Attribute):
     """Keys of the object, or of objects in a list, with their own rules: ``create_port:fixed_ips:ip_address``."""
 
     @property
-    def column_filter(self) -> frame.Column | Constant | None:
+    def declared_filter(self) -> frame.Filter | None:
         if isinstance(self.filter, bool):
-            return frame.Column(self.source, self.kind.read_filter) if self.filter else None
+            return frame.Filter(self.name, self.source, self.kind.read_filter) if self.filter else None
         return self.filter
 
     @property
@@ -105,7 +105,7 @@ def shared(*, sort: bool = True, **setting: Any) -> Attribute:
         name="shared",
         kind=BOOLEAN,
         show=attrgetter(seen),
-        filter=frame.Column(seen, boolean),
+        filter=frame.Filter("shared", seen, boolean),
         sort=seen if sort else False,
         **setting,
     )
@@ -148,7 +148,7 @@ class Resource(frame.Resource):
     """Policy target of an object."""
     parent: Callable[[RequestContext, frame.Values], Mapping[str, object]] | None = None
     """Additional policy target of a new object, e.g. the owner of its network."""
-    filters: Filters = field(default_factory=dict)
+    filters: Sequence[frame.Filter] = ()
     """Filters in addition to those of the attributes."""
     before: Callable[[RequestContext], object] | None = None
     """Called before objects are read."""
@@ -186,15 +186,14 @@ class Resource(frame.Resource):
         return f"{verb}_{self.name}:{attribute}" if attribute else f"{verb}_{self.name}"
 
     @cached_property
-    def every_filter(self) -> Filters:
-        """Return the filters of all attributes, for those who may see them."""
-        own = {each.name: each.column_filter for each in self.attributes}
-        found: dict[str, Any] = {name: column for name, column in own.items() if column is not None}
+    def every_filter(self) -> Sequence[frame.Filter]:
+        """The filters of all attributes, for those who may see them, and the others."""
+        result = [each.declared_filter for each in self.attributes if each.declared_filter]
         if "updated_at" in self.by_name:
-            found["changed_since"] = BuiltFilter(_changed_since)
+            result.append(frame.Filter("changed_since", condition=_changed_since))
         if self.tagged:
-            found |= {name: BuiltFilter(make) for name, make in tags.FILTERS.items()}
-        return found | dict(self.filters)
+            result += [frame.Filter(name, condition=condition) for name, condition in tags.FILTERS.items()]
+        return (*result, *self.filters)
 
     @cached_property
     def sort_keys(self) -> Mapping[str, str]:

@@ -1,17 +1,15 @@
 """Neutron's query strings: filters on attributes, ``fields``, several sort keys, and marker paging."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Q
 from rest_framework.request import Request
 
-from portal.api.frame import Column, Json, Page, Pages, Schema, Sorting, check_no_nul, truth
-from provisioning.common.errors import InvalidInputError
-from provisioning.common.lists.listing import Part
+from portal.api.frame import TEXT, Filter, Filtering, Json, Page, Pages, Schema, Sorting, schemas_of, truth
+from provisioning.common.lists.listing import NOTHING, Part
 from provisioning.network import addressing
 
-NOT_FILTERS = {"fields", "limit", "marker", "page_reverse", "sort_key", "sort_dir"}
 PAGES = Pages(reverse="page_reverse", not_in_links=frozenset({"marker", "page_reverse"}))
 UNSORTABLE = "['{key} {way}'] is invalid attribute for sort_keys"
 SORTING = Sorting(
@@ -51,22 +49,27 @@ def prefix(value: str) -> object:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """An attribute with the same value in every row: a filter on it matches every row or none."""
-
-    value: object
-    read: Callable[[str], object] = str
+def constant(name: str, *, value: bool) -> Filter:
+    """Return the filter of an attribute that has the same value in every row."""
+    return Filter(name, read=boolean, condition=lambda values: Q() if value in values else NOTHING)
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltFilter:
-    """A filter that builds a condition from all its values."""
+class NetworkFiltering(Filtering):
+    """Neutron's filters: ``fixed_ips=ip_address=…`` contains another filter in its value."""
 
-    make: Callable[[list[str]], Q]
+    def parts(self, name: str, values: Sequence[str]) -> Sequence[tuple[str, Sequence[str]]]:
+        if name != "fixed_ips":
+            return super().parts(name, values)
+        pairs = [value.partition("=") for value in values]
+        return [(f"fixed_ips:{kind}", [value]) for kind, _, value in pairs]
 
 
-Filters = Mapping[str, Column | Constant | BuiltFilter]
+FILTERING = NetworkFiltering(
+    besides=frozenset({"fields", "limit", "marker", "page_reverse", "sort_key", "sort_dir"}),
+    every_value=True,
+    unknown="['{first}'] is invalid attribute for filtering",
+    nul="Invalid input for {name!r}. Reason: it has a NUL character in it.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +89,10 @@ FIELDS: Schema = {"type": "object", "properties": {"fields": {"type": "array", "
 """The query of one object."""
 
 
-def query_of(filters: Filters, sort_keys: Mapping[str, str]) -> Schema:
+def query_of(filters: Sequence[Filter], sort_keys: Mapping[str, str]) -> Schema:
     """Return the schema of a list's query, for the OpenAPI document."""
-    texts = ("fields", "limit", "marker", "page_reverse", *filters)
-    schemas: dict[str, Schema] = {name: {"type": "string"} for name in texts}
+    schemas: dict[str, Schema] = dict.fromkeys(("fields", "limit", "marker", "page_reverse"), TEXT)
+    schemas |= schemas_of(filters)
     schemas |= {"sort_key": {"enum": list(sort_keys)}, "sort_dir": {"enum": ["asc", "desc"]}}
     properties = {name: {"type": "array", "items": schema} for name, schema in schemas.items()}
     return {"type": "object", "properties": properties, "additionalProperties": False}
@@ -100,41 +103,20 @@ def fields_of(request: Request) -> frozenset[str]:
     return frozenset(name for text in request.query_params.getlist("fields") for name in text.split(",") if name)
 
 
-def read_query(request: Request, filters: Filters, sort_keys: Mapping[str, str]) -> Query:
-    """Read a list's query. Raises InvalidInputError for an unknown filter, sort key or page."""
-    conditions: dict[str, list[object]] = {}
-    made_conditions: list[Q] = []
-    check_no_nul(request.query_params, "Invalid input for {name!r}. Reason: it has a NUL character in it.")
-    for name, values in request.query_params.lists():
-        if name in NOT_FILTERS:
-            continue
-        for filter_name, wanted_values in _parts(name, values):
-            column = filters.get(filter_name)
-            if isinstance(column, BuiltFilter):
-                made_conditions.append(column.make(wanted_values))
-            else:
-                _condition(filter_name, wanted_values, filters, conditions)
+def read_query(request: Request, filters: Sequence[Filter], sort_keys: Mapping[str, str]) -> Query:
+    """Read a list's query; values of filters on the same column are alternatives.
+
+    Raises InvalidInputError for an unknown filter, sort key or page.
+    """
+    compared: dict[str, list[object]] = {}
+    conditions: list[Q] = []
+    for each, values in FILTERING.read(request.query_params.lists(), filters):
+        if each.condition:
+            conditions.append(each.condition(values))
+        else:
+            compared.setdefault(each.lookup, []).extend(values)
     page, sort = PAGES.read(request), SORTING.read(request.query_params, sort_keys)
-    requested: list[tuple[str, object]] = [(f"{lookup}__in", values) for lookup, values in conditions.items()]
-    requested += [("condition", made) for made in made_conditions]
+    requested: list[tuple[str, object]] = [(f"{lookup}__in", values) for lookup, values in compared.items()]
+    requested += [("condition", condition) for condition in conditions]
     part = Part(requested, sort, page.limit, page.marker, backwards=page.backwards)
     return Query(part, page, fields_of(request))
-
-
-def _parts(name: str, values: list[str]) -> list[tuple[str, list[str]]]:
-    """Return the filters in a parameter: ``fixed_ips=ip_address=…`` contains another filter in its value."""
-    if name != "fixed_ips":
-        return [(name, values)]
-    parts = [value.partition("=") for value in values]
-    return [(f"fixed_ips:{kind}", [value]) for kind, _, value in parts]
-
-
-def _condition(name: str, values: list[str], filters: Filters, conditions: dict[str, list[object]]) -> None:
-    column = filters.get(name)
-    if column is None or isinstance(column, BuiltFilter):
-        raise InvalidInputError(f"['{name[:80]}'] is invalid attribute for filtering", field=name[:80])
-    wanted_values = [column.read(value) for value in values]
-    if isinstance(column, Column):
-        conditions.setdefault(column.lookup, []).extend(wanted_values)
-    elif column.value not in wanted_values:
-        conditions["pk"] = []

@@ -102,9 +102,8 @@ class ListView(ResourceView, frame.ListView):
         NotFoundError for a marker that names no object, as in Neutron.
         """
         resource = self.resource
-        seen = resource.every_filter.items()
         hidden = {each.name for each in resource.attributes if each.rule and not self.allows(each.rule)}
-        filters = {name: each for name, each in seen if name not in hidden}
+        filters = [each for each in resource.every_filter if each.name not in hidden]
         query = read_query(self.request, filters, resource.sort_keys)
         rows: Sequence[Any] = []
         if self.allows(resource.rule("list")):

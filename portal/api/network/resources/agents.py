@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from rest_framework.request import Request
 
-from portal.api.frame import Column, Json, Operation, number
+from portal.api.frame import Filter, Json, Operation, number
 from portal.api.network.dialect import Attribute, Resource, kinds, query, views
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.lists.listing import Part
@@ -126,7 +126,7 @@ NETWORK_IP_AVAILABILITY = Resource(
     narrow=_of_versions,
     target=lambda row: {},
     tagged=False,
-    filters={VERSION: Column(VERSION, number)},
+    filters=(Filter(VERSION, read=number),),
     attributes=(
         Attribute(name="network_id", kind=kinds.ID, column="network__id", sort=True),
         Attribute(name="network_name", kind=kinds.TEXT, column="network__name", sort=True),

@@ -10,9 +10,9 @@ from functools import partial
 from django.db.models import F, Q
 from rest_framework.request import Request
 
-from portal.api.frame import Call, Json, Operation, Schema, Values, endpoint, number, parts
+from portal.api.frame import Call, Filter, Json, Operation, Schema, Values, endpoint, number, parts
 from portal.api.network.dialect import Attribute, DnsDomain, DnsName, Resource, bodies, kinds, standard, views
-from portal.api.network.dialect.query import FIELDS, PAGES, BuiltFilter, fields_of, query_of, read_query
+from portal.api.network.dialect.query import FIELDS, PAGES, fields_of, query_of, read_query
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.identity import policy
@@ -176,13 +176,13 @@ class PortRange(kinds.Kind):
 PORT, RANGE = kinds.Integer(1, 65535), PortRange()
 
 
-def _of_port(side: str) -> BuiltFilter:
+def _of_port(side: str) -> Filter:
     """Match forwardings of exactly this port."""
     first, last = f"{side}_port_first", f"{side}_port_last"
-    return BuiltFilter(lambda values: Q(**{f"{first}__in": [number(value) for value in values], last: F(first)}))
+    return Filter(f"{side}_port", read=number, condition=lambda values: Q(**{f"{first}__in": values, last: F(first)}))
 
 
-def _of_range(side: str) -> BuiltFilter:
+def _of_range(side: str) -> Filter:
     """Match forwardings of exactly these ranges; malformed ranges match nothing."""
 
     def condition(values: list[str]) -> Q:
@@ -191,7 +191,7 @@ def _of_range(side: str) -> BuiltFilter:
             found |= Q(**{f"{side}_port_first": int(each[1]), f"{side}_port_last": int(each[2])})
         return found
 
-    return BuiltFilter(condition)
+    return Filter(f"{side}_port_range", condition=condition)
 
 
 def _ports(side: str) -> tuple[Attribute, Attribute]:
@@ -216,10 +216,7 @@ PORT_FORWARDING = Resource(
         *_ports("external"),
         *_ports("internal"),
     ),
-    filters={
-        **{f"{side}_port": _of_port(side) for side in SIDES},
-        **{f"{side}_port_range": _of_range(side) for side in SIDES},
-    },
+    filters=(*map(_of_port, SIDES), *map(_of_range, SIDES)),
 )
 """Forwardings are read only through their floating IP, which is an argument of ``list``."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from portal.api.frame import Column, Json, Operation, Schema, Values, identity
+from portal.api.frame import Filter, Json, Operation, Schema, Values, identity
 from portal.api.network import dialect
 from portal.api.network.dialect import bodies, kinds, query, views
 from provisioning.common.context import RequestContext
@@ -93,13 +93,13 @@ NETWORK = dialect.Resource(
         dialect.Attribute(
             name="ipv4_address_scope",
             kind=kinds.OrNone(kinds.ID),
-            filter=Column("subnets__subnet_pool__address_scope_id", identity),
+            filter=Filter("ipv4_address_scope", "subnets__subnet_pool__address_scope_id", identity),
             show=lambda row: None,
         ),
         dialect.Attribute(
             name="ipv6_address_scope",
             kind=kinds.OrNone(kinds.ID),
-            filter=Column("subnets__subnet_pool__address_scope_id", identity),
+            filter=Filter("ipv6_address_scope", "subnets__subnet_pool__address_scope_id", identity),
             show=lambda row: None,
         ),
         *dialect.ZONES,
@@ -238,5 +238,5 @@ SUBNET = dialect.Resource(
             guards=("create", "update"),
         ),
     ),
-    filters={"shared": Column("network_shared", query.boolean)},
+    filters=(Filter("shared", "network_shared", query.boolean),),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from portal.api.frame import Column, Json, Operation, Schema, Values, identity
+from portal.api.frame import Filter, Json, Operation, Schema, Values, identity
 from portal.api.network.dialect import Attribute, DnsName, Resource, bodies, kinds, query, standard, views
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import read_id
@@ -226,7 +226,7 @@ PORT = Resource(
             kind=kinds.Many(kinds.ID, null=True),
             post=True,
             put=True,
-            filter=Column("security_groups", identity),
+            filter=Filter("security_groups", read=identity),
             show=lambda row: [group.id for group in row.security_groups.all()],
         ),
         Attribute(
@@ -289,13 +289,13 @@ PORT = Resource(
             guards=BINDING,
         ),
     ),
-    filters={
-        "fixed_ips:ip_address": Column("fixed_ips__address", query.address),
-        "fixed_ips:subnet_id": Column("fixed_ips__subnet_id", identity),
-        "fixed_ips:ip_address_substr": query.BuiltFilter(_with_part_of_address),
-        "ip_address_substr": query.BuiltFilter(_with_part_of_address),
-        "device_id": query.BuiltFilter(_of_device),
-        "status": query.BuiltFilter(_of_status),
-        "security_group_ids": Column("security_groups", identity),
-    },
+    filters=(
+        Filter("fixed_ips:ip_address", "fixed_ips__address", query.address),
+        Filter("fixed_ips:subnet_id", "fixed_ips__subnet_id", identity),
+        Filter("fixed_ips:ip_address_substr", condition=_with_part_of_address),
+        Filter("ip_address_substr", condition=_with_part_of_address),
+        Filter("device_id", condition=_of_device),
+        Filter("status", condition=_of_status),
+        Filter("security_group_ids", "security_groups", identity),
+    ),
 )

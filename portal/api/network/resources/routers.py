@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
-from portal.api.frame import Call, Column, Json, Operation, Schema, Service, Values, identity, parts
+from portal.api.frame import Call, Filter, Json, Operation, Schema, Service, Values, identity, parts
 from portal.api.network.dialect import ZONES, Attribute, Resource, bodies, kinds, query, standard, views
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
@@ -131,20 +131,20 @@ ROUTER = Resource(
             kind=Distributed(),
             post=True,
             put=True,
-            filter=query.Constant(value=True, read=query.boolean),
+            filter=query.constant("distributed", value=True),
             show=lambda row: True,
             guards=("get", "create", "update"),
         ),
         Attribute(
             name="ha",
             kind=kinds.BOOLEAN,
-            filter=query.Constant(value=False, read=query.boolean),
+            filter=query.constant("ha", value=False),
             show=lambda row: False,
         ),
         *ZONES,
         Attribute(name="flavor_id", kind=kinds.OrNone(kinds.ID), filter=False, show=lambda row: None),
     ),
-    filters={f"{INFO}:network_id": Column("gateway_port__network_id", identity)},
+    filters=(Filter(f"{INFO}:network_id", "gateway_port__network_id", identity),),
 )
 
 

@@ -5,7 +5,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from portal.api.frame import Call, Column, Json, Operation, Schema, Service, Values, lower, parts
+from portal.api.frame import Call, Filter, Json, Operation, Schema, Service, Values, lower, parts
 from portal.api.network.dialect import Attribute, Resource, bodies, kinds, query, shared, standard, views
 from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import read_id
@@ -163,14 +163,14 @@ def _normalized(row: SecurityGroupRule) -> str | None:
 FLOW_ATTRIBUTES = (
     Attribute(name="direction", kind=DIRECTION, sort=True, post=True, required=True),
     Attribute(name="ethertype", kind=ETHERTYPE, sort=True, post=True, default="IPv4"),
-    Attribute(name="protocol", kind=PROTOCOL, sort=True, post=True, filter=Column("protocol", lower)),
+    Attribute(name="protocol", kind=PROTOCOL, sort=True, post=True, filter=Filter("protocol", read=lower)),
     Attribute(name="port_range_min", kind=kinds.OrNone(PORT_NUMBER, empty=True), post=True),
     Attribute(name="port_range_max", kind=kinds.OrNone(PORT_NUMBER, empty=True), post=True),
     Attribute(
         name="remote_ip_prefix",
         kind=kinds.OrNone(kinds.Text(64), empty=True),
         post=True,
-        filter=Column("remote_ip_prefix", query.range_as_sent),
+        filter=Filter("remote_ip_prefix", read=query.range_as_sent),
     ),
 )
 RULE_ATTRIBUTES = (

@@ -1,11 +1,13 @@
 """Cinder's lists: filters, also by parts of a text (``name~``), sorting, pages by marker and offset, links, counts.
 
-A resource declares its filters by their query names; each builds a Django condition from the value.
+A resource declares its filters.
 """
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial, reduce
+from operator import and_
 from typing import Any
 
 from django.db.models import Q, QuerySet, Value
@@ -13,7 +15,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.lookups import Exact
 from rest_framework.request import Request
 
-from portal.api.frame import Page, Pages, Schema, Sorting, Version, check_no_nul, truth
+from portal.api.frame import TEXT, Filter, Filtering, Page, Pages, Schema, Sorting, Version, schemas_of, truth
 from portal.api.frame.lists import whole_number
 from portal.api.volume.dialect import kinds
 from provisioning.common.errors import InvalidInputError, NotFoundError
@@ -30,31 +32,27 @@ TIMES = (3, 60)
 LONGEST_PAIRS = 16_384
 """Characters of a filter by key-value pairs."""
 PAGES = ("limit", "marker", "offset", "sort", "sort_key", "sort_dir")
-_NOT_FILTERS = frozenset({*PAGES, "all_tenants", "all_projects", "with_count"})
+FILTERING = Filtering(
+    besides=frozenset({*PAGES, "all_tenants", "all_projects", "with_count"}),
+    unknown="Invalid filters {names} are found in query options.",
+    nul="A query has no NUL characters.",
+)
 LIST_PAGES = Pages(zero_is_none=True, not_in_links=frozenset({"marker", "offset"}))
 SORTING = Sorting(
     unknown_key="Invalid input received: Sort key {key} is invalid; known: {known}.",
     unknown_way="Invalid input received: Unknown sort direction {way}, must be asc or desc.",
     joined="The 'sort_key' and 'sort_dir' parameters are deprecated and cannot be used with the 'sort' parameter.",
     once=True,
+    blanks=True,
     without=("created_at",),
 )
-Condition = Callable[[str], Q]
 _COMPARISONS = {"gt": "gt", "gte": "gte", "eq": "exact", "neq": "exact", "lt": "lt", "lte": "lte"}
 
 
-def boolean(lookup: str, name: str = "") -> Condition:
-    """Return a condition that compares a column with Cinder's spellings of a boolean. Raises InvalidInputError.
-
-    ``name``: the name of the filter, if it differs from the column.
-    """
-    filter_name = name or lookup
-
-    def condition(value: str) -> Q:
-        message = f"Invalid input received: {filter_name}={{value}}"
-        return Q(**{lookup: truth(value, "true t 1|false f 0", message, filter_name)})
-
-    return condition
+def boolean(name: str, lookup: str = "", **versions: Any) -> Filter:
+    """Return a filter with Cinder's spellings of a boolean; others are rejected."""
+    message = f"Invalid input received: {name}={{value}}"
+    return Filter(name, lookup, partial(truth, words="true t 1|false f 0", message=message, field=name), **versions)
 
 
 class TextAt(KeyTextTransform):
@@ -70,16 +68,13 @@ class TextAt(KeyTextTransform):
         return f"({column} ->> %s)", (*values, self.key_name)
 
 
-def pairs(column: str) -> Condition:
-    """Return a condition for all key-value pairs of a filter, ``{'key': 'value'}``, in a JSON column."""
+def pairs(name: str, column: str = "", **versions: Any) -> Filter:
+    """Return a filter for all key-value pairs in its value, ``{'key': 'value'}``, in a JSON column."""
 
-    def condition(value: str) -> Q:
-        found = Q()
-        for key, expected in read_pairs(value).items():
-            found &= Q(Exact(TextAt(key, column), Value(expected)))
-        return found
+    def condition(requested: Mapping[str, str]) -> Q:
+        return Q(*(Q(Exact(TextAt(key, column or name), Value(each))) for key, each in requested.items()))
 
-    return condition
+    return Filter(name, read=read_pairs, condition=condition, **versions)
 
 
 def read_pairs(value: str) -> dict[str, str]:
@@ -98,33 +93,29 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and "\0" not in value and value == value.encode(errors="ignore").decode()
 
 
-def moments(column: str) -> Condition:
-    """Return a condition on a time: ``gt:2026-01-01T00:00:00,lt:…``; several comparisons must all match."""
+def moments(name: str) -> Filter:
+    """Return a filter on a time: ``gt:2026-01-01T00:00:00,lt:…``; several comparisons must all match."""
 
     def condition(value: str) -> Q:
-        found = Q()
+        result = Q()
         for part in value.split(","):
-            word, colon, moment = part.partition(":")
-            if not colon or word not in _COMPARISONS:
-                word, moment = "eq", part
-            compared = Q(**{f"{column}__{_COMPARISONS[word]}": kinds.read_time(moment, column)})
-            found &= ~compared if word == "neq" else compared
-        return found
+            comparison, colon, moment = part.partition(":")
+            if not colon or comparison not in _COMPARISONS:
+                comparison, moment = "eq", part
+            compared = Q(**{f"{name}__{_COMPARISONS[comparison]}": kinds.read_time(moment, name)})
+            result &= ~compared if comparison == "neq" else compared
+        return result
 
-    return condition
+    return Filter(name, condition=condition, since=TIMES)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lists:
     """The declaration of a resource's list."""
 
-    filters: Mapping[str, Condition]
-    like: Mapping[str, str] = field(default_factory=dict)
-    """Filter → column in which a part of the text matches from 3.34 on (``name~``)."""
-    since: Mapping[str, Version] = field(default_factory=dict)
-    """Filter → the first version that has it; earlier ones ignore it."""
-    before: Mapping[str, tuple[Version, Condition]] = field(default_factory=dict)
-    """Filter → the version up to which it had another condition, and that condition."""
+    filters: Sequence[Filter]
+    like: Sequence[str] = ()
+    """Filters that from 3.34 on have a second one for a part of the text, ``name~``."""
     sort: Mapping[str, str] = field(default_factory=dict)
     """Sort key → column."""
     sort_since: Mapping[str, Version] = field(default_factory=dict)
@@ -133,10 +124,20 @@ class Lists:
     strict: bool = True
     """Whether unknown filters are rejected from 3.31 on."""
 
+    @cached_property
+    def every_filter(self) -> Sequence[Filter]:
+        """The filters, and those for parts of texts."""
+        likes = [
+            replace(each, name=f"{each.name}~", lookup=f"{each.lookup}__icontains", read=str, since=LIKE)
+            for each in self.filters
+            if each.name in self.like
+        ]
+        return (*self.filters, *likes)
+
     def schema(self, version: Version) -> Schema:
         """Return the schema of a list's query, for the OpenAPI document."""
-        names = [*self.filters, *(f"{name}~" for name in self.like if version >= LIKE), *PAGES, "all_tenants"]
-        properties = {name: {"type": "array", "items": {"type": "string"}} for name in names}
+        schemas = schemas_of(self.every_filter, version) | dict.fromkeys((*PAGES, "all_tenants"), TEXT)
+        properties = {name: {"type": "array", "items": schema} for name, schema in schemas.items()}
         return {"type": "object", "properties": properties}
 
 
@@ -159,8 +160,9 @@ def wants_all(request: Request) -> bool:
 
 def narrowed(lists: Lists, rows: QuerySet[Any], request: Request, version: Version) -> QuerySet[Any]:
     """Return the rows that match a query's filters. Raises InvalidInputError."""
-    check_no_nul(request.query_params, "A query has no NUL characters.")
-    return rows.filter(_condition(lists, request, version))
+    query, strict = request.query_params.lists(), lists.strict and version >= NAMED
+    found = FILTERING.read(query, lists.every_filter, version, strict=strict)
+    return rows.filter(reduce(and_, (each.where(value) for each, value in found), Q()))
 
 
 def page_of(lists: Lists, rows: QuerySet[Any], request: Request, version: Version) -> Listed:
@@ -175,23 +177,3 @@ def page_of(lists: Lists, rows: QuerySet[Any], request: Request, version: Versio
     found = listing.page(chosen, part, among=rows)
     counted = version >= COUNTED and params.get("with_count", "").lower() in {"1", "true", "t", "yes"}
     return Listed(found, page, chosen.count() if counted else None)
-
-
-def _condition(lists: Lists, request: Request, version: Version) -> Q:
-    found, unknown = Q(), []
-    for name, values in request.query_params.lists():
-        if name in _NOT_FILTERS:
-            continue
-        plain = name.removesuffix("~")
-        if name != plain and version >= LIKE and plain in lists.like:
-            found &= Q(**{f"{lists.like[plain]}__icontains": values[-1]})
-        elif name in lists.filters and version >= lists.since.get(name, (3, 0)):
-            until, older = lists.before.get(name, ((0, 0), None))
-            read = older if older is not None and version < until else lists.filters[name]
-            found &= read(values[-1])
-        else:
-            unknown.append(name[:64])
-    if unknown and lists.strict and version >= NAMED:
-        names = ",".join(sorted(unknown)[:5])
-        raise InvalidInputError(f"Invalid filters {names} are found in query options.", field=unknown[0])
-    return found

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from portal.api.frame import Attribute, Checked, Column, Json, Operation, ServiceView, Values, body, identity
+from portal.api.frame import Attribute, Checked, Filter, Json, Operation, ServiceView, Values, body, identity
 from portal.api.volume.dialect import Action, Actions, Resource, ResourceView, VolumeView, kinds, listing, schemas
 from provisioning.volumes.models import Attachment
 from provisioning.volumes.selectors.access import attachment_for, visible_attachments
@@ -93,14 +93,14 @@ ATTACHMENT = Resource(
         Attribute("mode", Checked({"enum": ["rw", "ro", "null", None]}), post=True, shown=False, since=(3, 54)),
     ),
     lists=listing.Lists(
-        filters={
-            "volume_id": Column("volume_id", identity),
-            "instance_id": Column("instance_id", identity),
-            "status": Column("status"),
-            "attach_status": Column("status"),
-            "project_id": Column("project_id", identity),
-        },
-        like={"status": "status", "attach_status": "status"},
+        filters=(
+            Filter("volume_id", read=identity),
+            Filter("instance_id", read=identity),
+            Filter("status"),
+            Filter("attach_status", "status"),
+            Filter("project_id", read=identity),
+        ),
+        like=("status", "attach_status"),
         sort={"id": "id", "created_at": "created_at", "attach_status": "status", "volume_id": "volume_id"},
     ),
     actions=Actions(

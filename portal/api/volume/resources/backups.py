@@ -90,16 +90,16 @@ BACKUP = dialect.Resource(
         frame.Attribute("availability_zone", kinds.NAME, post=True, shown=False, since=(3, 51)),
     ),
     lists=listing.Lists(
-        filters={
-            "name": frame.Column("name"),
-            "status": frame.Column("status", frame.lower),
-            "volume_id": frame.Column("volume_id", frame.identity),
-            "id": frame.Column("id", frame.identity),
-            "snapshot_id": frame.Column("snapshot_id", frame.identity),
-            "project_id": frame.Column("project_id", frame.identity),
-            "size": frame.Column("size_gb", frame.number),
-        },
-        like={"name": "name", "status": "status"},
+        filters=(
+            frame.Filter("name"),
+            frame.Filter("status", read=frame.lower),
+            frame.Filter("volume_id", read=frame.identity),
+            frame.Filter("id", read=frame.identity),
+            frame.Filter("snapshot_id", read=frame.identity),
+            frame.Filter("project_id", read=frame.identity),
+            frame.Filter("size", "size_gb", frame.number),
+        ),
+        like=("name", "status"),
         sort={
             "id": "id",
             "name": "name",

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from portal.api import frame
 from portal.api.volume import dialect
 from portal.api.volume.dialect import kinds, listing, schemas
-from portal.api.volume.resources.types import public
+from portal.api.volume.resources.types import PUBLIC
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotOfferedError
 from provisioning.volumes.models import Group, GroupSnapshot, GroupType
@@ -59,7 +59,7 @@ GROUP_TYPE = dialect.Resource(
         frame.Attribute("group_specs", kinds.SPECS, post=True, rule="group:access_group_types_specs"),
     ),
     lists=listing.Lists(
-        filters={"is_public": public},
+        filters=(PUBLIC,),
         sort={"id": "id", "name": "name", "created_at": "created_at"},
         strict=False,
     ),
@@ -94,6 +94,8 @@ PARTS = frame.parts(
 
 
 _IDS: frame.Schema = {"type": ["string", "null"], "maxLength": 40_000, "pattern": r"^[^\x00]*\Z"}
+_FILTERED = (3, 29)
+"""From this version on group snapshots have filters."""
 _SORT = {"id": "id", "name": "name", "status": "status", "created_at": "created_at", "updated_at": "updated_at"}
 _CHANGES = frame.body(
     "group", {"name": schemas.NAME, "description": schemas.NAME, "add_volumes": _IDS, "remove_volumes": _IDS}
@@ -167,12 +169,12 @@ GROUP = dialect.Resource(
         frame.Attribute("project_id", kinds.PROJECT, rule="group:group_project_attribute", since=(3, 58)),
     ),
     lists=listing.Lists(
-        filters={
-            "name": frame.Column("name"),
-            "status": frame.Column("status"),
-            "list_volume": lambda value: Q(),  # controls the shown fields, not the filter
-        },
-        like={"name": "name", "status": "status"},
+        filters=(
+            frame.Filter("name"),
+            frame.Filter("status"),
+            frame.Filter("list_volume", condition=lambda value: Q()),  # controls the shown fields, not the filter
+        ),
+        like=("name", "status"),
         sort=_SORT,
     ),
 )
@@ -293,13 +295,12 @@ GROUP_SNAPSHOT = dialect.Resource(
         frame.Attribute("project_id", kinds.PROJECT, rule="group:group_snapshot_project_attribute", since=(3, 58)),
     ),
     lists=listing.Lists(
-        filters={
-            "name": frame.Column("name"),
-            "status": frame.Column("status"),
-            "group_id": frame.Column("group_id", frame.identity),
-        },
-        since=dict.fromkeys(("name", "status", "group_id"), (3, 29)),
-        like={"name": "name", "status": "status"},
+        filters=(
+            frame.Filter("name", since=_FILTERED),
+            frame.Filter("status", since=_FILTERED),
+            frame.Filter("group_id", read=frame.identity, since=_FILTERED),
+        ),
+        like=("name", "status"),
         sort=_SORT | {"group_id": "group_id", "group_type_id": "group_type_id"},
     ),
     actions=dialect.Actions(

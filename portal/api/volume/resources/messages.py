@@ -2,7 +2,7 @@
 
 from django.db.models import Q
 
-from portal.api.frame import Attribute, Column, Operation, identity, upper
+from portal.api.frame import Attribute, Filter, Operation, identity, upper
 from portal.api.volume.dialect import LINKS, Resource, VolumeView, kinds, listing
 from provisioning.common.values.unset import UNSET
 from provisioning.volumes.selectors.offers import message_for, messages_for
@@ -38,14 +38,14 @@ MESSAGE = Resource(
         Attribute("resource_uuid", kinds.ID, show=lambda row: row.resource_id or UNSET),
     ),
     lists=listing.Lists(
-        filters={
-            "resource_uuid": Column("resource_id", identity),
-            "resource_type": Column("resource_type", upper),
-            "event_id": _event,
-            "request_id": Column("request_id"),
-            "message_level": Column("level", upper),
-        },
-        like={"resource_type": "resource_type", "request_id": "request_id", "message_level": "level"},
+        filters=(
+            Filter("resource_uuid", "resource_id", identity),
+            Filter("resource_type", read=upper),
+            Filter("event_id", condition=_event),
+            Filter("request_id"),
+            Filter("message_level", "level", upper),
+        ),
+        like=("resource_type", "request_id", "message_level"),
         sort={
             "id": "id",
             "event_id": "detail_id",

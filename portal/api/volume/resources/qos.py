@@ -82,7 +82,7 @@ QOS = Resource(
         Attribute("specs", kinds.SPECS),
     ),
     lists=listing.Lists(
-        filters={},
+        filters=(),
         sort={"id": "id", "name": "name", "created_at": "created_at", "consumer": "consumer"},
         strict=False,
     ),

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from portal.api.frame import Attribute, Call, Column, Json, Operation, Values, body, identity, parts
+from portal.api.frame import Attribute, Call, Filter, Json, Operation, Values, body, identity, parts
 from portal.api.volume.dialect import LINKS, Resource, ResourceView, VolumeView, kinds, listing, schemas
 from provisioning.volumes.selectors.transfers import transfer_for, visible_transfers
 from provisioning.volumes.services.updates.transfers import accept_transfer, create_transfer, delete_transfer
@@ -44,11 +44,7 @@ OLD_TRANSFER = Resource(
         Attribute("accepted", kinds.BOOLEAN, since=(3, 57)),
     ),
     lists=listing.Lists(
-        filters={
-            "id": Column("id", identity),
-            "name": Column("name"),
-            "volume_id": Column("volume_id", identity),
-        },
+        filters=(Filter("id", read=identity), Filter("name"), Filter("volume_id", read=identity)),
         sort={"id": "id", "name": "name", "created_at": "created_at"},
         strict=False,
     ),

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from portal.api.frame import Attribute, Call, Column, Entries, Json, Operation, Schema, Values, body, inner, parts, sent
+from portal.api.frame import Attribute, Call, Entries, Filter, Json, Operation, Schema, Values, body, inner, parts, sent
 from portal.api.volume import dialect
 from portal.api.volume.dialect import kinds, listing, schemas
 from provisioning.common.context import RequestContext
@@ -34,11 +34,13 @@ def visible_specs(view: dialect.VolumeView, specs: dict[str, str]) -> dict[str, 
     return {name: value for name, value in specs.items() if name in VISIBLE}
 
 
-def public(value: str) -> Q:
-    """Read ``is_public``; ``None`` matches both."""
-    if value.lower() in {"none", ""}:
-        return Q()
-    return listing.boolean("is_public")(value)
+def _public(value: str) -> Q:
+    public = listing.boolean("is_public")
+    return Q() if value.lower() in {"none", ""} else public.where(public.read(value))
+
+
+PUBLIC = Filter("is_public", condition=_public)
+"""``None`` matches both."""
 
 
 class VisibleSpecs(Attribute):
@@ -150,8 +152,7 @@ TYPE = dialect.Resource(
         _ACCESS,
     ),
     lists=listing.Lists(
-        filters={"is_public": public, "extra_specs": listing.pairs("extra_specs"), "name": Column("name")},
-        since={"extra_specs": SPECS_FILTER},
+        filters=(PUBLIC, listing.pairs("extra_specs", since=SPECS_FILTER), Filter("name")),
         sort={"id": "id", "name": "name", "created_at": "created_at", "updated_at": "updated_at"},
         strict=False,
     ),

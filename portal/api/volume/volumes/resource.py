@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
-from portal.api.frame import Attribute, Checked, Column, Json, Operation, Values, identity, number
+from portal.api.frame import Attribute, Checked, Filter, Json, Operation, Values, identity, number
 from portal.api.volume.dialect import LINKS, Actions, Resource, VolumeView, kinds, listing, schemas
 from portal.api.volume.volumes import actions
 from provisioning.common.context import RequestContext
@@ -19,8 +19,8 @@ from provisioning.volumes.selectors.pools import host_of, servings
 from provisioning.volumes.states import AttachStatus
 
 HINTS = ("OS-SCH-HNT:scheduler_hints", "scheduler_hints")
-_SPELLED = (3, 2)
-"""From this version on ``bootable`` must be true or false; before, every value except false is true."""
+_UNCHECKED = (3, 1)
+"""Up to this version every value of ``bootable`` except false is true; later ones must be true or false."""
 _HOST = "volume_extension:volume_host_attribute"
 _MIGRATION = "volume_extension:volume_mig_status_attribute"
 
@@ -138,41 +138,34 @@ _ACCEPTED = (
 """The attributes in responses to create and update."""
 
 
-def _anything_but_false(value: str) -> Q:
-    return Q(bootable=value.lower() not in {"false", "f", "0"})
+def _is_not_false(value: str) -> bool:
+    return value.lower() not in {"false", "f", "0"}
 
 
 _LISTS = listing.Lists(
-    filters={
-        "id": Column("id", identity),
-        "name": Column("name"),
-        "display_name": Column("name"),
-        "status": Column("status"),
-        "metadata": listing.pairs("metadata"),
-        "bootable": listing.boolean("bootable"),
-        "migration_status": Column("migration_status"),
-        "availability_zone": Column("availability_zone"),
-        "group_id": Column("group_id", identity),
-        "size": Column("size_gb", number),
-        "created_at": listing.moments("created_at"),
-        "updated_at": listing.moments("updated_at"),
-        "glance_metadata": listing.pairs("image_metadata"),
-        "user_id": Column("user_id", identity),
-        "project_id": Column("project_id", identity),
-        "snapshot_id": Column("source_snapshot_id", identity),
-        "volume_type_id": Column("volume_type_id", identity),
-        "multiattach": listing.boolean("multiattach"),
-        "consumes_quota": listing.boolean("migration_of__isnull", "consumes_quota"),
-    },
-    since={
-        "glance_metadata": (3, 4),
-        "group_id": (3, 10),
-        "created_at": (3, 60),
-        "updated_at": (3, 60),
-        "consumes_quota": (3, 65),
-    },
-    before={"bootable": (_SPELLED, _anything_but_false)},
-    like={"name": "name", "status": "status", "availability_zone": "availability_zone"},
+    filters=(
+        Filter("id", read=identity),
+        Filter("name"),
+        Filter("display_name", "name"),
+        Filter("status"),
+        listing.pairs("metadata"),
+        listing.boolean("bootable"),
+        Filter("bootable", read=_is_not_false, until=_UNCHECKED),
+        Filter("migration_status"),
+        Filter("availability_zone"),
+        Filter("group_id", read=identity, since=(3, 10)),
+        Filter("size", "size_gb", number),
+        listing.moments("created_at"),
+        listing.moments("updated_at"),
+        listing.pairs("glance_metadata", "image_metadata", since=(3, 4)),
+        Filter("user_id", read=identity),
+        Filter("project_id", read=identity),
+        Filter("snapshot_id", "source_snapshot_id", identity),
+        Filter("volume_type_id", read=identity),
+        listing.boolean("multiattach"),
+        listing.boolean("consumes_quota", "migration_of__isnull", since=(3, 65)),
+    ),
+    like=("name", "status", "availability_zone"),
     sort={
         "id": "id",
         "name": "name",
