@@ -99,13 +99,10 @@ def inner(properties: Mapping[str, Schema], required: Sequence[str] = (), *, clo
 
 
 def body(name: str, properties: Mapping[str, Schema], required: Sequence[str] = (), *, closed: bool = True) -> Schema:
-    """Return the schema of a body with one object: ``{name: {…}}``."""
-    return {
-        "type": "object",
-        "properties": {name: inner(properties, required, closed=closed)},
-        "required": [name],
-        "additionalProperties": False,
-    }
+    """Return the schema of a body with one object: ``{name: {…}}``; ``closed``: without additional names in both."""
+    one = inner(properties, required, closed=closed)
+    whole: Schema = {"type": "object", "properties": {name: one}, "required": [name]}
+    return whole | ({"additionalProperties": False} if closed else {})
 
 
 SECRETS = frozenset(

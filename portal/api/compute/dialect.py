@@ -67,16 +67,6 @@ SHARED_VOLUMES: frame.Version = (2, 60)
 """From this version on clients may attach multiattach volumes."""
 
 
-def body(
-    name: str, properties: Mapping[str, frame.Schema], required: tuple[str, ...] = (), *, others: bool = False
-) -> frame.Schema:
-    """Return the schema of a body with one object: ``{name: {…}}``. With ``others``, unknown fields are ignored."""
-    inner: frame.Schema = {"type": "object", "properties": dict(properties), "additionalProperties": others}
-    if required:
-        inner["required"] = list(required)
-    return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": others}
-
-
 def query(version: frame.Version, parameters: Mapping[str, frame.Schema]) -> frame.Schema:
     """Return the schema of a query. Parameters may be repeated; unknown parameters are accepted only before 2.75."""
     properties = {name: {"type": "array", "items": schema} for name, schema in parameters.items()}

@@ -5,8 +5,8 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from portal.api.compute.dialect import BOOLEAN, ComputeView, body, boolean, last, query
-from portal.api.frame import Call, Json, Schema, Values, Version, at_version, parts
+from portal.api.compute.dialect import BOOLEAN, ComputeView, boolean, last, query
+from portal.api.frame import Call, Json, Schema, Values, Version, at_version, body, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.values.ids import NOBODY, read_id

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 from django.db.models import QuerySet
 
-from portal.api.compute.dialect import WITH_OFFSET, body
+from portal.api.compute.dialect import WITH_OFFSET
 from portal.api.compute.proxies.base import ProxyView, limited
 from portal.api.compute.servers.shapes import REMOTE, rule_shape, security_group
-from portal.api.frame import Call, Json, Schema, Shape, Values, Views, parts
+from portal.api.frame import Call, Json, Schema, Shape, Values, Views, body, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.lists.listing import Listing, Part, Sort
@@ -168,7 +168,7 @@ FLOATING_IPS = parts(
 
 GROUPS = Listing[SecurityGroup](order=[Sort(key, descending=False) for key in ("project_id", "name", "id")])
 _WORDS: Schema = {"type": "string", "maxLength": 255}
-GROUP = body("security_group", {"name": _WORDS, "description": _WORDS}, ("name", "description"), others=True)
+GROUP = body("security_group", {"name": _WORDS, "description": _WORDS}, ("name", "description"), closed=False)
 
 
 _NUMBER: Schema = {"type": ["integer", "string", "null"], "pattern": r"^-?[0-9]{1,5}\Z"}
@@ -185,7 +185,7 @@ RULE = body(
         "group_id": _GROUP | {"type": ["string", "null"]},
     },
     ("parent_group_id",),
-    others=True,
+    closed=False,
 )
 _WHOLE = {"tcp": (1, flows.HIGHEST_PORT), "udp": (1, flows.HIGHEST_PORT), "icmp": (-1, -1)}
 """Protocol → the port range of a rule with a remote group that specifies no ports."""

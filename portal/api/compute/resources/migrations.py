@@ -8,7 +8,7 @@ from django.conf import settings
 from rest_framework.request import Request
 
 from portal.api.compute import dialect
-from portal.api.frame import Call, Json, Schema, Values, Version, inner, parts
+from portal.api.frame import Call, Json, Schema, Values, Version, body, inner, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
@@ -196,7 +196,7 @@ def creation(version: Version) -> Schema:
     """Return the schema of ``POST /novella-drains``, equal at every microversion."""
     ways = {"type": "array", "items": WAY, "uniqueItems": True, "maxItems": len(WAY["enum"])}
     reason = {"type": "string", "maxLength": 255}
-    return dialect.body("drain", {"host": dialect.HOST, "ways": ways, "reason": reason}, ("host",))
+    return body("drain", {"host": dialect.HOST, "ways": ways, "reason": reason}, ("host",))
 
 
 def action(version: Version) -> Schema:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from rest_framework.request import Request
 
-from portal.api.compute.dialect import NOT_NEGATIVE, POSITIVE, ComputeView, body, timestamp
+from portal.api.compute.dialect import NOT_NEGATIVE, POSITIVE, ComputeView, timestamp
 from portal.api.compute.servers.launch_requests import tail
 from portal.api.compute.servers.schemas import HINTS, NAMED, UUID
-from portal.api.frame import Call, Json, Schema, Version, parts
+from portal.api.frame import Call, Json, Schema, Version, body, parts
 from portal.common.http import rate_limits
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors

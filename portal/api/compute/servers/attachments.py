@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from portal.api.compute.dialect import BOOLEAN, COUNT, SHARED_VOLUMES, WITH_OFFSET, ComputeView, body, boolean, query
+from portal.api.compute.dialect import BOOLEAN, COUNT, SHARED_VOLUMES, WITH_OFFSET, ComputeView, boolean, query
 from portal.api.compute.servers.schemas import DEVICE, IPV4, IPV6, TAG, UUID
-from portal.api.frame import Call, Json, Schema, Version, at_version, parts
+from portal.api.frame import Call, Json, Schema, Version, at_version, body, parts
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.values.ids import read_id

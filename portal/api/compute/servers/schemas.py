@@ -1,7 +1,7 @@
 """JSON schemas of requests that create and update servers (Compute API reference, "Servers")."""
 
-from portal.api.compute.dialect import BOOLEAN, POSITIVE, body
-from portal.api.frame import Schema, Version
+from portal.api.compute.dialect import BOOLEAN, POSITIVE
+from portal.api.frame import Schema, Version, body
 from provisioning.common.values.numbers import MAX_INTEGER
 
 NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^(?! )[^\x00-\x1f\x7f]*(?<! )\Z"}
