@@ -68,7 +68,6 @@ class Qcow2(Blocks):
     """
 
     def __init__(self, file: IO[bytes], size: int) -> None:
-        """Read the header."""
         super().__init__(file, size)
         _, version, _, _, self.bits, _, _, self.entries, self.l1, *_ = qcow2.HEADER.unpack(
             read_at(file, 0, qcow2.HEADER.size)

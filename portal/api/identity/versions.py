@@ -7,7 +7,6 @@ from portal.api.frame import Json, ServiceView, document, endpoint, public_url
 
 
 def document_v3(request: Request) -> Json:
-    """Describe version 3."""
     return {
         "id": "v3.14",
         "status": "stable",
@@ -18,7 +17,6 @@ def document_v3(request: Request) -> Json:
 
 
 def document_v2(request: Request) -> Json:
-    """Describe version 2.0."""
     return {
         "id": "v2.0",
         "status": "deprecated",

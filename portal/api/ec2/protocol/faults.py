@@ -7,8 +7,20 @@ from django.db import DatabaseError
 from django.http import UnreadablePostError
 
 from portal.api.ec2.frame import Action, Ec2Error
-from provisioning.common import errors
 from provisioning.common.database import outage
+from provisioning.common.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    NotAuthenticatedError,
+    NotFoundError,
+    NotOfferedError,
+    NovellaError,
+    OverQuotaError,
+    TooLargeError,
+    TooManyRequestsError,
+    UnavailableError,
+)
 from provisioning.ec2 import ids
 from provisioning.ec2.client_tokens import MismatchError
 from provisioning.network.errors import IpAddressGenerationFailureError, OutOfAddressesError
@@ -38,20 +50,20 @@ OVER_QUOTA = {
 """Resource of a quota → code, also for resources of a volume type (``volumes_fast``)."""
 RESOURCE = "ResourceLimitExceeded"
 """The code for any other resource."""
-_OF_ANY_ACTION: tuple[tuple[type[errors.NovellaError], str], ...] = (
+_OF_ANY_ACTION: tuple[tuple[type[NovellaError], str], ...] = (
     (MismatchError, "IdempotentParameterMismatch"),
     (OutOfAddressesError, "InsufficientFreeAddressesInSubnet"),
     (IpAddressGenerationFailureError, "InsufficientFreeAddressesInSubnet"),
 )
 """Service errors with the same code in every action."""
 _GENERAL: tuple[tuple[type[Exception], int, str], ...] = (
-    (errors.TooManyRequestsError, 503, "RequestLimitExceeded"),
-    (errors.NotAuthenticatedError, 401, "AuthFailure"),
-    (errors.InvalidInputError, 400, "InvalidParameterValue"),
-    (errors.ForbiddenError, 403, "UnauthorizedOperation"),
-    (errors.TooLargeError, 400, "InvalidParameterValue"),
-    (errors.UnavailableError, 503, "Unavailable"),
-    (errors.NotOfferedError, 400, "UnsupportedOperation"),
+    (TooManyRequestsError, 503, "RequestLimitExceeded"),
+    (NotAuthenticatedError, 401, "AuthFailure"),
+    (InvalidInputError, 400, "InvalidParameterValue"),
+    (ForbiddenError, 403, "UnauthorizedOperation"),
+    (TooLargeError, 400, "InvalidParameterValue"),
+    (UnavailableError, 503, "Unavailable"),
+    (NotOfferedError, 400, "UnsupportedOperation"),
     (RequestDataTooBig, 413, "RequestEntityTooLarge"),
     (SuspiciousOperation, 400, "InvalidParameterValue"),
     (UnreadablePostError, 400, "MalformedQueryString"),
@@ -64,7 +76,7 @@ def code_of(error: Exception, action: Action | None, request_id: str) -> tuple[i
     """
     if isinstance(error, Ec2Error):
         return error.status, error.ec2_code, _with_ids(error.message)
-    if isinstance(error, errors.NovellaError):
+    if isinstance(error, NovellaError):
         status, code, message = _of_service(error, action)
         return status, code, _with_ids(message)
     if outage.is_outage(error):
@@ -85,18 +97,18 @@ def _with_ids(message: str) -> str:
         return message
 
 
-def _of_service(error: errors.NovellaError, action: Action | None) -> tuple[int, str, str]:
+def _of_service(error: NovellaError, action: Action | None) -> tuple[int, str, str]:
     for kind, code in _OF_ANY_ACTION:
         if isinstance(error, kind):
             return 400, code, error.message
-    if isinstance(error, errors.OverQuotaError):
+    if isinstance(error, OverQuotaError):
         own = action.over_quota if action is not None else {}
         resource = error.resource
         of_type = next((code for name, code in OVER_QUOTA.items() if resource.startswith(f"{name}_")), RESOURCE)
         return 400, own.get(resource, OVER_QUOTA.get(resource, of_type)), error.message
-    if isinstance(error, errors.NotFoundError) and action is not None:
+    if isinstance(error, NotFoundError) and action is not None:
         return 400, action.missing, error.message
-    if isinstance(error, errors.ConflictError | InvalidVolumeError | InvalidSnapshotError) and action is not None:
+    if isinstance(error, ConflictError | InvalidVolumeError | InvalidSnapshotError) and action is not None:
         return 400, action.conflict, error.message
     general = next(((status, code) for kind, status, code in _GENERAL if isinstance(error, kind)), None)
     status, code = general or (400, "InvalidParameterValue")
