@@ -360,9 +360,7 @@ class DriverContract:
         assert driver.uefi_variables(spec.uuid) == {"uefi": b"second"}
         assert driver.firmware_state(spec.uuid).variables == {"uefi": b"second"}
 
-    def test_a_snapshot_that_is_told_to_stop_leaves_no_file(
-        self, driver: ComputeDriver, guest: str, copies: Path
-    ) -> None:
+    def test_a_snapshot_that_is_cancelled_leaves_no_file(self, driver: ComputeDriver, guest: str, copies: Path) -> None:
         target = copies / "copy"
         with pytest.raises(StoppedError):
             driver.snapshot(guest, target, "qcow2", always)
@@ -425,7 +423,7 @@ class DriverContract:
         driver.destroy(NOBODY)
         assert self.listed(driver, NOBODY) is None
 
-    def test_an_unknown_guest_is_said_to_be_unknown(self, driver: ComputeDriver) -> None:
+    def test_an_unknown_guest_is_reported_as_unknown(self, driver: ComputeDriver) -> None:
         for question in (
             lambda: driver.power_state(NOBODY),
             lambda: driver.start(NOBODY),

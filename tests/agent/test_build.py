@@ -80,7 +80,7 @@ async def test_a_failed_step_leaves_nothing_behind(tmp_path: Path, step: str, ki
 
 
 @pytest.mark.parametrize("step", BUILD_STEPS)
-async def test_a_bug_in_a_step_is_undone_and_told_without_its_insides(
+async def test_a_bug_in_a_step_is_undone_and_reported_without_its_insides(
     tmp_path: Path, step: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     def buggy(name: str, cancelled: threading.Event) -> None:

@@ -30,7 +30,7 @@ def test_requests_are_made_by_keys_that_stay(certificates: HostCertificates) -> 
     assert keys == [(certificates.folder / f"{role}-key.pem").read_bytes() for role in ("server", "client")]
 
 
-def test_what_is_taken_is_what_is_told(certificates: HostCertificates) -> None:
+def test_what_is_reserved_is_what_is_reported(certificates: HostCertificates) -> None:
     assert certificates.digest() == certificates.tls_hostname == ""
     certificates.request()
     assert not certificates.complete

@@ -179,7 +179,7 @@ async def test_simulated_hosts_share_one_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_clean_removes_one_simulated_host_without_being_told_its_driver(tmp_path: Path) -> None:
+async def test_clean_removes_one_simulated_host_without_its_driver(tmp_path: Path) -> None:
     state_dir = tmp_path / "host"
     async with small_portal(tokens={"host": "join"}) as portal:
         options = ["--host", "host", "--driver", "fake", "--state-dir", str(state_dir), "--portal", portal.url]

@@ -46,7 +46,7 @@ async def test_addresses_that_guests_take_are_reported(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("error", [bridges.ProgramError("no such module"), TimeoutExpired("modprobe", 1)])
-def test_a_kernel_without_filters_for_bridges_is_said(
+def test_a_kernel_without_filters_for_bridges_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monkeypatch.setattr(bridges, "FILTERED", tmp_path / "nothing")

@@ -10,7 +10,7 @@ from compute_agent.network.fake import FakeNetwork
 GROUP = SecurityGroupDocument(id="9c000000-0000-4000-8000-000000000001", stateful=True, rules=[], members=[])
 
 
-def test_what_it_was_told_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_what_it_was_sent_is_there_after_a_restart(tmp_path: Path) -> None:
     FakeNetwork(tmp_path).apply(GROUP, 7)
     again = FakeNetwork(tmp_path)
     assert again.received == {(SECURITY_GROUP, GROUP.id): (GROUP, 7)}

@@ -47,7 +47,7 @@ def test_many_at_a_time_are_done_together_after_what_each_wrote() -> None:
     assert found == dict.fromkeys(range(9), True)
 
 
-def test_a_failure_is_told_and_does_not_count_as_done() -> None:
+def test_a_failure_is_reported_and_does_not_count_as_done() -> None:
     tries: list[int] = []
 
     def render() -> None:

@@ -195,7 +195,7 @@ async def test_what_the_hypervisor_refuses_is_in_no_books(tmp_path: Path, how: s
         assert plugged(stage, spec) == of(spec)
 
 
-async def test_what_cannot_be_taken_back_is_said(tmp_path: Path) -> None:
+async def test_what_cannot_be_taken_back_is_reported(tmp_path: Path) -> None:
     spec = make_spec()
     async with on_stage(make_stage(tmp_path, driver=Clumsy(tmp_path, "attach_late", "detach"))) as stage:
         await stage.do(build(spec))

@@ -31,7 +31,7 @@ async def test_guests_account_for_what_they_have(tmp_path: Path) -> None:
         assert await reported_leftovers(stage) == set()
 
 
-async def test_what_is_left_of_a_guest_is_told(tmp_path: Path) -> None:
+async def test_what_is_left_of_a_guest_is_reported(tmp_path: Path) -> None:
     spec = make_spec()
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))
@@ -79,7 +79,7 @@ async def test_what_is_being_built_is_not_left_over(tmp_path: Path) -> None:
         await stage.end_of(command)
 
 
-async def test_a_guest_whose_description_is_lost_is_told(tmp_path: Path) -> None:
+async def test_a_guest_whose_description_is_lost_is_reported(tmp_path: Path) -> None:
     spec = make_spec()
     async with on_stage(make_stage(tmp_path)) as stage:
         await stage.do(build(spec))

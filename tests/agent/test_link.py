@@ -253,7 +253,7 @@ async def test_events_not_recorded_are_sent_again_on_the_next_connection(tmp_pat
         assert portal.events()[len(events) :] == events[4:]
 
 
-async def test_a_portal_that_was_away_is_found_again_and_told_everything(tmp_path: Path) -> None:
+async def test_a_portal_that_was_away_is_found_again_and_sent_everything(tmp_path: Path) -> None:
     gate = Gate("create_disk")
     async with small_portal() as portal:
         settings = enrolled(tmp_path, portal)

@@ -39,7 +39,7 @@ def changes(stage: Stage) -> list[int | None]:
 
 
 @pytest.mark.parametrize("meanwhile", ["build", "stop", "crash"])
-async def test_a_look_that_is_older_than_what_was_told_tells_nothing(tmp_path: Path, meanwhile: str) -> None:
+async def test_an_older_look_reports_nothing(tmp_path: Path, meanwhile: str) -> None:
     driver = SlowLister(tmp_path)
     async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
         spec = make_spec()

@@ -59,7 +59,7 @@ async def test_large_news_is_cut_into_frames() -> None:
     assert [len(await frame(outbox)), len(await frame(outbox))] == [FRAME_EVENTS, 5]
 
 
-async def test_a_new_connection_is_told_everything_not_recorded() -> None:
+async def test_a_new_connection_is_sent_everything_not_recorded() -> None:
     outbox = Outbox(StateStore(None))
     command = build(make_spec())
     for _ in range(3):

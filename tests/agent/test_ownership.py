@@ -49,7 +49,7 @@ async def test_a_begun_build_of_another_attempt_is_undone(tmp_path: Path, step: 
         assert stage.is_clean()
 
 
-async def test_a_begun_build_that_is_still_wanted_goes_on(tmp_path: Path) -> None:
+async def test_a_begun_build_that_is_still_requested_goes_on(tmp_path: Path) -> None:
     spec = make_spec()
     command = build(spec)
     async with killed_at(tmp_path, "create_disk") as stage:

@@ -65,7 +65,7 @@ async def test_a_failed_power_command_leaves_the_guest(
         assert len(stage.driver.guests()) == 1
 
 
-async def test_a_guest_that_dies_is_told_once(tmp_path: Path) -> None:
+async def test_a_guest_that_dies_is_reported_once(tmp_path: Path) -> None:
     async with on_stage(make_stage(tmp_path)) as stage:
         spec = make_spec()
         await stage.do(build(spec, attempt=2))
@@ -76,7 +76,7 @@ async def test_a_guest_that_dies_is_told_once(tmp_path: Path) -> None:
         assert changes(stage) == [(spec.uuid, 2, PowerState.CRASHED)]
 
 
-async def test_a_guest_that_dies_while_its_build_ends_is_told(tmp_path: Path) -> None:
+async def test_a_guest_that_dies_while_its_build_ends_is_reported(tmp_path: Path) -> None:
     class Dying(WatchedDriver):
         def wait_for_boot(self, uuid: str, timeout: float) -> PowerState:
             state = super().wait_for_boot(uuid, timeout)

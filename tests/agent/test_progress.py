@@ -37,7 +37,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-async def test_a_command_that_goes_on_is_said_to_have_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_that_goes_on_is_reported_as_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "BEGUN_AFTER", 0.0)
     gate, command = Gate("fetch_image"), build(make_spec())
     async with on_stage(make_stage(tmp_path, after_step=gate)) as stage:
@@ -134,7 +134,7 @@ class Copies(WatchedDriver):
         await asyncio.to_thread(self.taken.acquire)
 
 
-async def test_moved_bytes_are_told_now_and_then(tmp_path: Path, clock: Clock) -> None:
+async def test_moved_bytes_are_reported_now_and_then(tmp_path: Path, clock: Clock) -> None:
     driver = Copies(tmp_path)
     driver.pieces = 6
     command = build(make_spec(), timeout=600, total=2400)
@@ -201,7 +201,7 @@ def test_a_command_is_late_by_the_machines_own_clock(clock: Clock) -> None:
     assert not timing.Timing(timed()).late
 
 
-def test_little_patience_is_told_more_often(clock: Clock) -> None:
+def test_little_patience_is_reported_more_often(clock: Clock) -> None:
     work = timing.Timing(timed(timeout=8))
     work.begin()
     reports = []

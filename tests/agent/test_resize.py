@@ -199,7 +199,7 @@ async def test_a_stopped_guest_stays_off_when_its_resize_fails(tmp_path: Path) -
         assert (size(stage, spec), guest_of(stage, spec).power) == (OLD, PowerState.SHUTDOWN)
 
 
-async def test_a_guest_that_will_not_come_back_is_told_apart(tmp_path: Path) -> None:
+async def test_a_guest_that_will_not_come_back_is_distinguished(tmp_path: Path) -> None:
     driver = Broken(tmp_path, HypervisorUnavailableError("It is away."), resize=1, revert_resize=9)
     async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
         spec = make_spec()

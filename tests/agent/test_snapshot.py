@@ -172,7 +172,7 @@ async def test_the_disk_goes_to_the_portal_and_the_guest_goes_on(
         assert from_property((await stage.do(snapshot(uuid))).detail[VARIABLES]) == {"uefi": b"of the guest"}
 
 
-async def test_a_guest_is_stopped_first_when_that_is_wanted(tmp_path: Path, portal: Takes) -> None:
+async def test_a_guest_is_stopped_first_when_that_is_requested(tmp_path: Path, portal: Takes) -> None:
     stage = stage_of(tmp_path, portal)
     async with running(stage) as uuid:
         command = snapshot(uuid, stop=True)

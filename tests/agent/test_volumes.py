@@ -238,7 +238,7 @@ async def test_a_guest_boots_from_a_volume(tmp_path: Path) -> None:
         assert stage.is_clean()
 
 
-async def test_a_guest_whose_volume_is_back_goes_on_and_is_told_as_mended(tmp_path: Path) -> None:
+async def test_a_guest_whose_volume_is_back_goes_on_and_is_reported_as_mended(tmp_path: Path) -> None:
     spec, other = make_spec(), make_spec(number=2)
     async with on_stage(make_stage(tmp_path)) as stage:
         for each in (having(spec, VOLUME), other):
@@ -255,7 +255,7 @@ async def test_a_guest_whose_volume_is_back_goes_on_and_is_told_as_mended(tmp_pa
         assert [spec.uuid in repair.what for repair in (await stage.host.audit("")).repairs] == [True]
 
 
-def test_tags_of_volumes_are_told_to_the_guest() -> None:
+def test_tags_of_volumes_are_reported_to_the_guest() -> None:
     tagged = replace(VOLUME, tag="database", serial="its serial")
     spec = replace(make_spec(), volumes=[tagged, replace(OTHER_VOLUME, bus="scsi")])
     entry = {"type": "disk", "bus": "pci", "serial": "its serial", "path": "/dev/vdb", "tags": ["database"]}

@@ -138,5 +138,5 @@ def test_there_is_no_other_way_in(door: Door, method: str) -> None:
     )
 
 
-def test_the_order_says_what_is_wanted(door: Door) -> None:
+def test_the_order_has_what_is_requested(door: Door) -> None:
     assert door.command.body == SnapshotRequest(image_id=str(door.image_id), disk_format="qcow2", stop=False)

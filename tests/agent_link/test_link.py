@@ -186,7 +186,7 @@ async def hello_from(open_socket: Open, machine: str, credential: str = f"{CREDE
     return socket, await hear(socket)
 
 
-async def test_a_copy_of_the_agents_folder_on_another_machine_is_refused_and_told_of(
+async def test_a_copy_of_the_agents_folder_on_another_machine_is_refused_and_reported(
     open_socket: Open, caplog: pytest.LogCaptureFixture
 ) -> None:
     host = await enrol(open_socket)
@@ -532,7 +532,7 @@ async def test_a_link_that_ends_itself_keeps_the_task_that_ends_it(
 
 
 @pytest.mark.slow
-async def test_a_host_without_certificates_is_asked_for_requests_and_told_what_is_signed(
+async def test_a_host_without_certificates_is_asked_for_requests_and_notified_of_what_is_signed(
     open_socket: Open, tmp_path: Path
 ) -> None:
     host = await enrol(open_socket)

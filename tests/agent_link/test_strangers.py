@@ -44,7 +44,7 @@ async def test_all_strangers_of_a_process_are_bounded(open_socket: Open, monkeyp
     assert not (await open_socket(PATH)).accepted
 
 
-async def test_the_web_server_is_told_of_a_host_before_its_first_frame(open_socket: Open) -> None:
+async def test_the_web_server_is_notified_of_a_host_before_its_first_frame(open_socket: Open) -> None:
     await enrol(open_socket)
     for credential, expected in ((f"{CREDENTIAL}h1", 1), (f"{CREDENTIAL}h2", 0), ("", 0)):
         admitted = await _handshake(credential)

@@ -146,7 +146,7 @@ def two(cloud: Cloud, operator: Api) -> tuple[int, int]:
         ("post", "/{id}/action", {"set_metadata": {"metadata": {"availability_zone": ""}}}, 400),
     ],
 )
-def test_what_is_wrong_is_said(
+def test_what_is_wrong_is_reported(
     operator: Api, two: tuple[int, int], method: str, tail: str, body: object, status: int
 ) -> None:
     path = AGGREGATES + tail.format(id=two[0], other=two[1])

@@ -36,7 +36,7 @@ def test_a_query_chooses_among_the_hosts(api: Api, cloud: Cloud, query: object, 
     assert server.scheduler_hints == {"query": LARGE}
 
 
-def test_a_query_that_no_host_meets_is_told_in_the_fault(api: Api, cloud: Cloud) -> None:
+def test_a_query_that_no_host_meets_is_reported_in_the_fault(api: Api, cloud: Cloud) -> None:
     server = Instance.objects.get(id=response_of(api, cloud, ["<", "$vcpus_total", 0]).json()["server"]["id"])
     cloud.run()
     message = server.faults.get().message

@@ -79,7 +79,7 @@ def test_a_rebuild_makes_the_server_anew_in_its_place(api: Api, cloud: Cloud, pe
     assert after.launched_at > before.launched_at  # type: ignore[operator]
 
 
-def test_what_is_not_said_stays(api: Api, cloud: Cloud, people: People) -> None:
+def test_what_is_not_specified_stays(api: Api, cloud: Cloud, people: People) -> None:
     KeyPair.objects.create(user_id=people.alice.user_id, name="key", public_key="ssh-ed25519 AAAA", fingerprint="f")
     user_data = base64.b64encode(b"#!/bin/sh").decode()
     ident = launch(api, cloud, metadata={"a": "1"}, key_name="key", user_data=user_data)
@@ -306,7 +306,7 @@ def test_a_locked_a_busy_and_a_paused_server_are_409(api: Api, cloud: Cloud, ser
     assert rebuild(api, server, cloud).status_code == 409
 
 
-def test_no_password_is_said_where_guests_get_none(api: Api, cloud: Cloud, settings: Settings) -> None:
+def test_no_password_is_reported_where_guests_get_none(api: Api, cloud: Cloud, settings: Settings) -> None:
     settings.ENABLE_INSTANCE_PASSWORD = False
     ident = launch(api, cloud)
     assert "adminPass" not in rebuild(api, ident, cloud).json()["server"]

@@ -97,7 +97,7 @@ def test_another_image_is_named_with_its_kernel_and_ramdisk(api: Api, cloud: Clo
     assert body.instance.kernel is None
 
 
-def test_no_password_is_said_where_guests_get_none(api: Api, cloud: Cloud, settings: Settings) -> None:
+def test_no_password_is_reported_where_guests_get_none(api: Api, cloud: Cloud, settings: Settings) -> None:
     settings.ENABLE_INSTANCE_PASSWORD = False
     ident = launch(api, cloud)
     answer = act(api, ident, "rescue")

@@ -97,7 +97,7 @@ def test_wrong_bodies_are_400(api: Api, server: str, body: Any) -> None:
     assert act(api, server, "resize", body).status_code == 400
 
 
-def test_refusals_in_the_references_words(api: Api, cloud: Cloud, people: People, server: str) -> None:
+def test_refusals_as_in_the_reference(api: Api, cloud: Cloud, people: People, server: str) -> None:
     operator = context("operator", ADMIN)
     create_flavor(operator, FlavorRequest("private", 2, 2048, 5, flavorid="3", is_public=False))
     create_flavor(operator, FlavorRequest("zero", 2, 2048, 0, flavorid="4"))

@@ -23,7 +23,7 @@ def path(server: str) -> str:
     return f"{V21}/servers/{server}/novella-scheduling"
 
 
-def test_the_owner_is_told_without_hosts_and_the_operator_with(api: Api, people: People, cloud: Cloud) -> None:
+def test_the_owner_is_notified_without_hosts_and_the_operator_with(api: Api, people: People, cloud: Cloud) -> None:
     cloud.add_host("tiny-1", memory_mb=512)
     cloud.add_host("tiny-2", memory_mb=512)
     server = launch(api, cloud)
@@ -71,7 +71,7 @@ def test_before_a_decision_there_is_none(api: Api, people: People, cloud: Cloud)
     assert api.get(path(server)).json() == {"decisions": []}
 
 
-def test_of_a_deleted_server_operators_are_told(api: Api, people: People, cloud: Cloud, server: str) -> None:
+def test_of_a_deleted_server_operators_are_notified(api: Api, people: People, cloud: Cloud, server: str) -> None:
     api.delete(f"{V21}/servers/{server}")
     cloud.run()
     assert Instance.objects.get(id=server).deleted_at

@@ -31,7 +31,7 @@ def test_stop_start_and_reboot(api: Api, cloud: Cloud, server: str) -> None:
     assert act({"reboot": {"type": "HARD"}}) == "ACTIVE"
 
 
-def test_a_wrong_state_is_409_in_novas_words(api: Api, cloud: Cloud, server: str) -> None:
+def test_a_wrong_state_is_409_with_novas_message(api: Api, cloud: Cloud, server: str) -> None:
     answer = api.post(f"{V21}/servers/{server}/action", {"os-start": None})
     assert answer.status_code == 409
     assert "while it is in vm_state active" in answer.json()["conflictingRequest"]["message"]
@@ -57,7 +57,7 @@ def answering_host(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return requests
 
 
-def test_who_asks_too_much_of_a_host_is_told_when_to_come_again(
+def test_who_asks_too_much_of_a_host_is_notified_when_to_come_again(
     api: Api, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, server: str
 ) -> None:
     monkeypatch.setattr(calls, "MOST_OF_HOST", 0)

@@ -123,7 +123,7 @@ def test_wrong_personality_is_400(api: Api, cloud: Cloud, file: dict[str, str]) 
     refusal(response_of(api, cloud, "2.1", personality=[file]))
 
 
-def test_a_password_is_said_once_and_reaches_the_host(api: Api, cloud: Cloud) -> None:
+def test_a_password_is_reported_once_and_reaches_the_host(api: Api, cloud: Cloud) -> None:
     answer = response_of(api, cloud, "2.1", adminPass="s3cret phrase")
     assert answer.json()["server"]["adminPass"] == "s3cret phrase"
     instance = Instance.objects.get(id=answer.json()["server"]["id"])
@@ -383,7 +383,7 @@ def test_a_port_brings_its_address(api: Api, cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize(("version", "status"), [("2.36", 400), ("2.37", 202)])
-def test_networks_are_words_from_2_37(api: Api, cloud: Cloud, version: str, status: int) -> None:
+def test_networks_may_be_auto_or_none_from_2_37(api: Api, cloud: Cloud, version: str, status: int) -> None:
     for word in ("auto", "none"):
         body = server_body(cloud, networks=word)
         assert api.post(f"{V21}/servers", body, OpenStack_API_Version=f"compute {version}").status_code == status

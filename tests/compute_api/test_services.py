@@ -140,7 +140,7 @@ def test_force_down_is_there_from_2_11(people: People, cloud: Cloud) -> None:
         ("destroy", NAMED, 404),
     ],
 )
-def test_what_is_wrong_with_the_old_form_is_said(
+def test_what_is_wrong_with_the_old_form_is_reported(
     people: People, cloud: Cloud, verb: str, body: dict[str, Any], status: int
 ) -> None:
     assert at(people, "2.52").put(f"{SERVICES}/{verb}", body).status_code == status
@@ -179,7 +179,7 @@ def test_a_host_is_changed_by_its_uuid(people: People, cloud: Cloud) -> None:
         ("00000000-0000-0000-0000-000000000000", {"status": "enabled"}, 404),
     ],
 )
-def test_what_is_wrong_with_the_new_form_is_said(
+def test_what_is_wrong_with_the_new_form_is_reported(
     people: People, cloud: Cloud, ident: str | None, body: dict[str, Any], status: int
 ) -> None:
     answer = at(people, "2.53").put(f"{SERVICES}/{ident or Host.objects.get().id}", body)

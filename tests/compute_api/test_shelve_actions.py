@@ -98,7 +98,7 @@ def shelved(api: Api, cloud: Cloud, server: str) -> str:
         ("2.91", {"availability_zone": "nova"}),
     ],
 )
-def test_what_may_be_said_at_each_microversion(
+def test_what_may_be_specified_at_each_microversion(
     people: People, api: Api, cloud: Cloud, version: str, body: object, shelved: str
 ) -> None:
     answer = act(at(people.alice, version), shelved, "unshelve", body)

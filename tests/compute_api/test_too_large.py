@@ -30,6 +30,6 @@ def test_the_services_shape_of_a_type_that_is_refused() -> None:
     assert json.loads(body)["badMediaType"]["code"] == 415
 
 
-def test_pages_answer_in_words() -> None:
+def test_pages_answer_with_a_message() -> None:
     assert faults.refusal("/instances/", 413) == ("text/plain", b"The request body is too large.")
     assert http_requests.StreamingRequest.refusal("/x", 413)[1]

@@ -158,7 +158,7 @@ def test_an_image_that_is_too_large_is_refused_at_once(api: Api, cloud: Cloud, s
 
 
 @pytest.mark.slow
-def test_what_fails_is_said_and_another_rebuild_mends_it(api: Api, cloud: Cloud, server: str, other: Image) -> None:
+def test_what_fails_is_reported_and_another_rebuild_mends_it(api: Api, cloud: Cloud, server: str, other: Image) -> None:
     host = cloud.agents["h1"]
     rebuild(api, server, other)
     [stop] = host.take()

@@ -676,7 +676,7 @@ def test_an_image_of_a_server_that_boots_from_a_volume_boots_another_one(
 
 
 @pytest.mark.slow
-def test_volumes_and_snapshots_are_passed_on_in_the_old_words(api: Api, cloud: Cloud, people: People) -> None:
+def test_volumes_and_snapshots_are_passed_on_in_the_old_form(api: Api, cloud: Cloud, people: People) -> None:
     made = api.post(f"{V21}/os-volumes", {"volume": {"size": 1, "display_name": "old"}}).json()["volume"]
     cloud.run()
     server = launch(api, cloud)

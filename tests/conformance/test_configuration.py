@@ -99,7 +99,7 @@ def test_a_cloud_is_found_out(facts: Facts) -> None:
     assert (facts.multiattach_type, facts.backups, facts.vendor) == ("many", True, "Novella")
 
 
-def test_tempest_is_told(facts: Facts, tmp_path: Path) -> None:
+def test_tempest_is_reported(facts: Facts, tmp_path: Path) -> None:
     written_settings = written(settings(facts, ADMIN, tmp_path))
     assert written_settings["identity"]["uri_v3"] == "http://192.0.2.1/identity/v3"
     assert written_settings["identity"]["region"] == "North"
@@ -136,7 +136,7 @@ def test_tempest_is_told(facts: Facts, tmp_path: Path) -> None:
         ({"import_methods": frozenset()}, "image-feature-enabled", "import_image", "false"),
     ],
 )
-def test_what_a_cloud_offers_is_told(
+def test_what_a_cloud_offers_is_reported(
     facts: Facts, tmp_path: Path, changed: dict[str, Any], section: str, option: str, value: str
 ) -> None:
     assert settings(replace(facts, **changed), ADMIN, tmp_path)[section][option] == value

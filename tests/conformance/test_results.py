@@ -118,7 +118,7 @@ def test_the_known_differences_can_be_read() -> None:
     assert any(each.fits(skipped("test_a", "Change password not available.")) for each in known.skips)
 
 
-def test_the_terminal_is_told_what_to_look_at() -> None:
+def test_the_terminal_is_notified_of_what_to_look_at() -> None:
     judged = results.judge([failed("test_b"), passed("test_known"), skipped("test_c", "for no reason")], KNOWN)
     text = "\n".join(table.text(judged))
     assert f"{API}.test_b  Error: no" in text

@@ -39,7 +39,7 @@ def fail_once(cloud: Cloud, instance: Instance, message: str, after: str | None 
 
 
 @pytest.mark.slow
-def test_every_failed_host_and_its_reason_is_kept_and_told(
+def test_every_failed_host_and_its_reason_is_kept_and_reported(
     cloud: Cloud, alice: RequestContext, operator: RequestContext
 ) -> None:
     for name in HOSTS:
@@ -104,7 +104,7 @@ def test_a_silent_hosts_try_has_a_reason_too(cloud: Cloud, alice: RequestContext
     assert [each.outcome for each in attempts_for(alice, instance.id)] == ["failed", "built"]
 
 
-def test_no_host_left_says_what_the_failed_ones_said(cloud: Cloud, alice: RequestContext) -> None:
+def test_no_host_left_reports_what_the_failed_ones_reported(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     fail_once(cloud, instance, "The disk is full.")

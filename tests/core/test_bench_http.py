@@ -72,7 +72,7 @@ def test_a_connection_is_kept_until_the_server_closes_it(site: str) -> None:
 
 
 @pytest.mark.deep
-def test_a_refusal_is_told_with_its_status(site: str) -> None:
+def test_a_refusal_is_reported_with_its_status(site: str) -> None:
     caller = Caller()
     with pytest.raises(BenchError, match="404"):
         caller.ask(request("GET", f"{site}/missing", {}))

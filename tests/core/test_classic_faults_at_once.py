@@ -240,7 +240,7 @@ class TestMonitoringOverwritingATransition:
 
 class TestTwoSchedulersAndTheLastSlot:
     @pytest.mark.parametrize("schedulers", [2, pytest.param(8, marks=pytest.mark.deep)])
-    def test_one_wins_and_the_others_are_told(
+    def test_one_wins_and_the_others_are_notified(
         self, shared_cloud: Cloud, alice: RequestContext, schedulers: int
     ) -> None:
         shared_cloud.add_host("kelvin", memory_mb=1024)

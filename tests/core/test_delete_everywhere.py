@@ -168,7 +168,9 @@ def test_from_every_state(db: None, alice: RequestContext, host: Callable[[Cloud
 
 
 @pytest.mark.slow
-def test_a_host_that_comes_back_without_its_orders_is_told_by_its_guests(cloud: Cloud, alice: RequestContext) -> None:
+def test_a_host_that_comes_back_without_its_orders_is_notified_by_its_guests(
+    cloud: Cloud, alice: RequestContext
+) -> None:
     """It was deleted in the host's absence, and the order was lost: the guest that the host shows is removed."""
     agent = cloud.add_host("kelvin")
     server = cloud.launch(alice)

@@ -166,7 +166,7 @@ def test_a_smaller_size_is_named_when_none_fits(cloud: Cloud, alice: RequestCont
     assert found.sentence.endswith("m1.small would fit 3 times.")
 
 
-def test_the_quota_is_told(cloud: Cloud, alice: RequestContext) -> None:
+def test_the_quota_is_reported(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin", memory_mb=1 << 20, vcpus=100, disk_gb=1000)
     assert alice.project_id is not None
     set_limit(alice.project_id, "cores", 3)

@@ -52,7 +52,9 @@ def test_without_another_host_all_stay(servers: list[Instance]) -> None:
     assert targets() == ["", "", ""]
 
 
-def test_what_only_its_group_keeps_is_told_apart(cloud: Cloud, servers: list[Instance], alice: RequestContext) -> None:
+def test_what_only_its_group_keeps_is_distinguished(
+    cloud: Cloud, servers: list[Instance], alice: RequestContext
+) -> None:
     group = create_server_group(alice, "apart", "anti-affinity")
     Instance.objects.filter(id__in=[server.id for server in servers[:2]]).update(server_group=group)
     cloud.add_host("two", memory_mb=65536, disk_gb=100)

@@ -63,7 +63,7 @@ def say(
     reports.receive(agent.host.id, [event])
 
 
-def test_changed_metadata_and_names_are_told_to_the_host(
+def test_changed_metadata_and_names_are_reported_to_the_host(
     cloud: Cloud, alice: RequestContext, instance: Instance
 ) -> None:
     agent = cloud.agent_of(instance)
@@ -75,7 +75,7 @@ def test_changed_metadata_and_names_are_told_to_the_host(
     assert agent.take() == []
 
 
-def test_what_changes_while_the_host_hears_of_a_change_is_told_then(
+def test_what_changes_while_the_host_hears_of_a_change_is_sent_then(
     cloud: Cloud, alice: RequestContext, instance: Instance
 ) -> None:
     agent = cloud.agent_of(instance)
@@ -123,7 +123,7 @@ def test_a_guest_s_interfaces_are_named_after_it(cloud: Cloud, alice: RequestCon
 
 
 @pytest.mark.slow
-def test_the_host_is_told_what_the_port_s_owner_has_set(cloud: Cloud, alice: RequestContext) -> None:
+def test_the_host_is_notified_of_what_the_port_s_owner_has_set(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("one")
     launched = cloud.launch(alice)
     drain()

@@ -246,7 +246,7 @@ def test_a_report_with_another_attempt_than_its_order_changes_nothing(cloud: Clo
     assert state_of(instance) == ("active", None)
 
 
-def test_hostile_words_of_a_host_are_cut(cloud: Cloud, alice: RequestContext) -> None:
+def test_hostile_texts_of_a_host_are_cut(cloud: Cloud, alice: RequestContext) -> None:
     agent = cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     drain()

@@ -162,7 +162,7 @@ def test_the_server_goes_back_and_forth(cloud: Cloud, two: Two) -> None:
     invariants.check()
 
 
-def test_the_source_is_told_where_to_send(two: Two, settings: object) -> None:
+def test_the_source_is_notified_of_where_to_send(two: Two, settings: object) -> None:
     _, send = two.sending()
     assert isinstance(send.body, SendLiveRequest)
     assert (send.body.address, send.body.tcp_port) == (two.target.host.host_ip, 11832)

@@ -62,7 +62,7 @@ def deleted_on_a_host_that_is_down(cloud: Cloud, caller: RequestContext) -> tupl
     return agent, instance
 
 
-def test_a_host_that_lost_its_memory_is_told_again(cloud: Cloud, alice: RequestContext) -> None:
+def test_a_host_that_lost_its_memory_is_notified_again(cloud: Cloud, alice: RequestContext) -> None:
     agent, _ = deleted_on_a_host_that_is_down(cloud, alice)
     agent.hello()
     assert len(agent.take()) == 1

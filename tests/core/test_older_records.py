@@ -333,7 +333,7 @@ def test_deleting_a_server_removes_its_newer_guests_too(cloud: Cloud, server: In
 
 
 @NAMED
-def test_a_newer_guest_that_goes_by_itself_is_said_to_be_gone(cloud: Cloud, server: Instance) -> None:
+def test_a_newer_guest_that_goes_by_itself_is_reported_as_gone(cloud: Cloud, server: Instance) -> None:
     b = cloud.add_host("b")
     b.guests[str(server.id)] = (4, PowerState.RUNNING)
     b.hello()

@@ -94,7 +94,7 @@ def test_a_hard_reboot_brings_every_resting_server_up(cloud: Cloud, running: Ins
     assert state_of(running) == ("active", None)
 
 
-def test_what_a_host_could_not_do_is_said_in_the_action_and_in_a_fault(cloud: Cloud, running: Instance) -> None:
+def test_what_a_host_could_not_do_is_reported_in_the_action_and_in_a_fault(cloud: Cloud, running: Instance) -> None:
     service("pause")(context("alice"), running.id)
     agent = cloud.agents["kelvin"]
     (order,) = agent.take()

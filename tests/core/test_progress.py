@@ -292,7 +292,7 @@ def test_another_host_is_better_than_one_that_failed(cloud: Cloud, alice: Reques
 # ----- clocks ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_host_whose_clock_is_minutes_away_is_told_and_works(
+def test_a_host_whose_clock_is_minutes_away_is_notified_and_works(
     cloud: Cloud, alice: RequestContext, agent: ScriptedAgent, caplog: pytest.LogCaptureFixture
 ) -> None:
     for ahead in (5, 1200, 1201, -7200):

@@ -62,7 +62,7 @@ def test_what_is_as_recorded_is_not_read_and_costs_no_statement_for_each_server(
 
 
 @pytest.mark.slow
-def test_a_host_that_is_to_remove_a_guest_is_still_told_so_when_the_server_is_deleted_elsewhere(
+def test_a_host_that_is_to_remove_a_guest_is_still_notified_when_the_server_is_deleted_elsewhere(
     cloud: Cloud, alice: RequestContext
 ) -> None:
     row, agent = at_rest(cloud, alice)
@@ -92,7 +92,7 @@ def test_a_guest_that_was_stopped_and_started_by_hand(cloud: Cloud, alice: Reque
 
 
 @pytest.mark.parametrize("how", ["hello", "measured"])
-def test_a_guest_that_was_removed_by_hand_is_found_stopped_and_its_owner_is_told_once(
+def test_a_guest_that_was_removed_by_hand_is_found_stopped_and_its_owner_is_notified_once(
     cloud: Cloud, alice: RequestContext, how: str
 ) -> None:
     row, agent = at_rest(cloud, alice)
@@ -109,7 +109,7 @@ def test_a_guest_that_was_removed_by_hand_is_found_stopped_and_its_owner_is_told
     assert state_of(row) == ("active", None)
 
 
-def test_the_owner_is_told_again_when_it_happens_again(cloud: Cloud, alice: RequestContext) -> None:
+def test_the_owner_is_notified_again_when_it_happens_again(cloud: Cloud, alice: RequestContext) -> None:
     row, agent = at_rest(cloud, alice)
     for _ in range(2):
         agent.guests.clear()
@@ -120,7 +120,7 @@ def test_the_owner_is_told_again_when_it_happens_again(cloud: Cloud, alice: Requ
 
 
 @pytest.mark.doctor_finds("guests")
-def test_a_power_event_that_says_so_first_does_not_keep_the_owner_from_being_told(
+def test_a_power_event_that_says_so_first_does_not_keep_the_owner_from_being_notified(
     cloud: Cloud, alice: RequestContext
 ) -> None:
     row, agent = at_rest(cloud, alice)

@@ -80,7 +80,7 @@ def locked() -> None:
         locked,
     ],
 )
-def test_what_does_more_than_read_is_told(work: Callable[[], Any]) -> None:
+def test_what_does_more_than_read_is_reported(work: Callable[[], Any]) -> None:
     Cloud.make()
     with recorded() as recording:
         work()

@@ -86,7 +86,9 @@ Lost = tuple[Instance, ScriptedAgent, list[Command]]
 
 
 @pytest.mark.parametrize("step", BUILD_STEPS)
-def test_a_server_that_is_still_wanted_is_built_to_its_end(cloud: Cloud, lost: Lost, tmp_path: Path, step: str) -> None:
+def test_a_server_that_is_still_requested_is_built_to_its_end(
+    cloud: Cloud, lost: Lost, tmp_path: Path, step: str
+) -> None:
     row, agent, given = lost
     begin_and_die(tmp_path, given, step)
     assert back(tmp_path, agent) == {(str(row.id), 1)}

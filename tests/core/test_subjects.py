@@ -142,7 +142,7 @@ def test_a_volume_gets_its_steps_and_its_end(host: Host, volume: Volume, tmp_pat
     assert commands.pending(host.id) == []
 
 
-def test_a_report_that_was_lost_with_its_link_is_said_again_and_counts_once(
+def test_a_report_that_was_lost_with_its_link_is_sent_again_and_counts_once(
     host: Host, volume: Volume, tmp_path: Path
 ) -> None:
     send(host, volume)

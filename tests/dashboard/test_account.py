@@ -28,7 +28,7 @@ def test_sign_in_leads_to_the_overview(people: People) -> None:
     assert "wonderland" in client.get("/").content.decode()
 
 
-def test_sign_in_leads_on_to_where_one_wanted_to_go(people: People) -> None:
+def test_sign_in_leads_to_the_requested_page(people: People) -> None:
     assert sign_in(Client(), "alice", next="/images/").headers["Location"] == "/images/"
 
 
@@ -52,7 +52,7 @@ def test_the_password_is_never_sent_back(people: People) -> None:
     assert "s3cret-typo" not in sign_in(Client(), "alice", "s3cret-typo").content.decode()
 
 
-def test_somebody_without_a_project_is_told(people: People) -> None:
+def test_somebody_without_a_project_is_notified(people: People) -> None:
     make_user("dora")
     answer = sign_in(Client(), "dora")
     assert answer.status_code == 401

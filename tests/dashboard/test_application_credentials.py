@@ -105,7 +105,7 @@ def test_the_files_sign_a_program_in(at_alice: Client) -> None:
         ({"access_rules": "compute GET /" + "x" * 200}, "access_rules"),
     ],
 )
-def test_what_is_wrong_is_said_at_its_field(at_alice: Client, fields: dict[str, object], place: str) -> None:
+def test_what_is_wrong_is_reported_at_its_field(at_alice: Client, fields: dict[str, object], place: str) -> None:
     answer = at_alice.post(CREATE, {**WANTED, **fields})
     assert answer.status_code == 422
     assert list(answer.context["form"].errors) == [place]

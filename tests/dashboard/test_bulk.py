@@ -358,7 +358,7 @@ def refused(at_alice: Client, alice: Person, cloud: Cloud) -> Batch:
     return Batch.objects.get()
 
 
-def test_a_refusal_is_told_by_name_until_it_is_dismissed(at_alice: Client, refused: Batch) -> None:
+def test_a_refusal_is_reported_by_name_until_it_is_dismissed(at_alice: Client, refused: Batch) -> None:
     page = at_alice.get("/").content.decode()
     assert "<bdi>&lt;b&gt;front\u202e</bdi></a>: " in page
     assert f'href="/security-groups/{refused.items.get().resource_id}/"' in page

@@ -123,7 +123,7 @@ def test_a_reader_sees_no_button(signed_in: SignedIn, bob: Person, folder: Publi
     assert signed_in(bob).post(ADD).status_code == 403
 
 
-def test_a_fault_of_the_index_is_told_to_operators(
+def test_a_fault_of_the_index_is_reported_to_operators(
     signed_in: SignedIn,
     operator: Person,
     at_alice: Client,

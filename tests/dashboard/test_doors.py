@@ -205,7 +205,7 @@ def test_servers_of_a_silent_host_are_not_shown_as_running(
 
 
 @pytest.mark.slow
-def test_open_pages_are_told_once_when_a_host_goes_silent_and_when_it_is_back(cloud: Cloud, people: People) -> None:
+def test_open_pages_are_notified_once_when_a_host_goes_silent_and_when_it_is_back(cloud: Cloud, people: People) -> None:
     server = launched(cloud, people, "web-1")
     announce_silent_hosts()
     seen = Event.objects.count()
@@ -226,7 +226,7 @@ def test_open_pages_are_told_once_when_a_host_goes_silent_and_when_it_is_back(cl
     assert 'data-testid="silent"' not in live.render("instances", logged, people.alice.context)
 
 
-def test_a_host_that_is_forced_down_is_told_to_open_pages(cloud: Cloud, people: People) -> None:
+def test_a_host_that_is_forced_down_is_reported_to_open_pages(cloud: Cloud, people: People) -> None:
     launched(cloud, people, "web-1")
     announce_silent_hosts()
     Host.objects.update(forced_down=True)

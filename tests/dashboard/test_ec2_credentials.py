@@ -92,7 +92,7 @@ def test_one_that_no_key_opens_is_listed_and_can_be_revoked(at_alice: Client, al
     assert not Credential.objects.exists()
 
 
-def test_what_an_application_credential_made_is_said_to_go_with_it(at_alice: Client, alice: Person) -> None:
+def test_what_an_application_credential_made_is_reported_to_go_with_it(at_alice: Client, alice: Person) -> None:
     made(alice)
     key, _ = create_application_credential(alice.user, alice.project, "nightly")
     Credential.objects.update(application_credential=key)

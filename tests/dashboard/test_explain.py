@@ -174,7 +174,7 @@ def test_old_decisions_without_shares_are_shown(signed_in: SignedIn, operator: P
     assert "The best hosts and their weights" in page_of(signed_in(operator), web).content.decode()
 
 
-def test_hosts_that_weigh_the_same_are_said_to_be_drawn(signed_in: SignedIn, web: Instance, operator: Person) -> None:
+def test_hosts_that_weigh_the_same_are_reported_as_drawn(signed_in: SignedIn, web: Instance, operator: Person) -> None:
     weights = [{"host": "ohm", "weight": 1.0}, {"host": "tesla", "weight": 1.0}]
     decide(web, took("RamFilter", 2, 2), host_name="ohm", weights=weights)
     page = page_of(signed_in(operator), web).content.decode()

@@ -51,7 +51,7 @@ def test_an_operator_makes_one(signed_in: SignedIn, operator: Person, db: None) 
         ({"root_gb": "-1"}, "root_gb"),
     ],
 )
-def test_what_is_wrong_is_said_at_its_field(
+def test_what_is_wrong_is_reported_at_its_field(
     signed_in: SignedIn, operator: Person, cloud: Cloud, changes: dict[str, str], field: str
 ) -> None:
     answer = signed_in(operator).post("/flavors/create/", TYPED | changes)

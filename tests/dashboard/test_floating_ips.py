@@ -81,7 +81,7 @@ def test_one_that_is_there_comes_first_and_one_that_leads_elsewhere_is_moved(
 
 
 @pytest.mark.parametrize("step", ["external", "router", "gateway", "interface"])
-def test_what_is_missing_is_said_with_the_way_to_mend_it(
+def test_what_is_missing_is_reported_with_the_way_to_mend_it(
     at_alice: Client, alice: Person, operator: Person, port: Port, step: str
 ) -> None:
     subnet = port.network.subnets.get()
@@ -107,7 +107,7 @@ def test_what_is_missing_is_said_with_the_way_to_mend_it(
         assert at_alice.get(page.context["to"]).status_code == 200
 
 
-def test_a_port_without_ipv4_is_told_so(at_alice: Client, alice: Person, outside: Network) -> None:
+def test_a_port_without_ipv4_is_notified(at_alice: Client, alice: Person, outside: Network) -> None:
     net = services.create_network(alice.project_id, "six")
     services.create_subnet(net, "fd00:77::/64", ipv6_ra_mode="slaac", ipv6_address_mode="slaac")
     lonely = services.create_port(alice.project_id, net)
@@ -151,7 +151,7 @@ def test_one_is_allocated_led_disassociated_and_released(
 
 
 @pytest.mark.slow
-def test_wrong_networks_and_a_full_quota_are_said_in_the_form(
+def test_wrong_networks_and_a_full_quota_are_reported_in_the_form(
     at_alice: Client, alice: Person, port: Port, outside: Network
 ) -> None:
     answer = at_alice.post("/floating-ips/allocate/", {"network": str(port.network_id)})
@@ -206,7 +206,7 @@ def test_ports_are_forwarded_and_not(
         ({"protocol": "ah"}, {"protocol", "outside", "target"}),
     ],
 )
-def test_all_that_is_wrong_with_a_forwarding_is_said_at_once(
+def test_all_that_is_wrong_with_a_forwarding_is_reported_at_once(
     at_alice: Client, alice: Person, outside: Network, typed: dict[str, str], places: set[str]
 ) -> None:
     floating = services.create_floating_ip(alice.project_id, outside)

@@ -65,7 +65,7 @@ def test_a_missing_point_interrupts_a_line() -> None:
     assert path([0.0, 5.0, None, 10.0], 10.0) == f"M0 {HEIGHT}h0L1 {HEIGHT // 2}M3 0h0"
 
 
-def test_the_tab_shows_charts_with_words_and_tables(at_alice: Client, web: Instance) -> None:
+def test_the_tab_shows_charts_with_texts_and_tables(at_alice: Client, web: Instance) -> None:
     answer = at_alice.get(f"/instances/{web.id}/graphs/")
     text = answer.content.decode().replace("\u00a0", " ")
     assert [chart.key for chart in answer.context["graphs"].charts][:2] == ["cpu", "memory"]
@@ -120,7 +120,7 @@ def test_hosts_and_the_cloud_are_for_operators(
     assert signed_in(operator).get(f"/graphs/hosts/{web.id}/1h/").status_code == 404
 
 
-def test_a_line_for_a_list_is_small_and_has_words(web: Instance, django_assert_num_queries: Any) -> None:
+def test_a_line_for_a_list_is_small_and_has_a_text(web: Instance, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(1):
         lines = sparklines.of_servers([web])
     line = str(lines[web.id]).replace("\u00a0", " ")

@@ -57,7 +57,7 @@ def test_a_group_is_made_found_and_changed(at_operator: Client, staff: Group) ->
         ({"domain": "nowhere"}, "domain"),
     ],
 )
-def test_what_is_wrong_with_a_group_is_said_at_its_field(
+def test_what_is_wrong_with_a_group_is_reported_at_its_field(
     at_operator: Client, staff: Group, changes: dict[str, str], field: str
 ) -> None:
     answer = at_operator.post("/groups/create/", {"name": "night"} | changes)
@@ -176,7 +176,9 @@ def test_a_role_of_a_domain_is_made(at_operator: Client) -> None:
         ({"name": "x", "description": "a\0b"}, "description"),
     ],
 )
-def test_what_is_wrong_with_a_role_is_said_at_its_field(at_operator: Client, typed: dict[str, str], field: str) -> None:
+def test_what_is_wrong_with_a_role_is_reported_at_its_field(
+    at_operator: Client, typed: dict[str, str], field: str
+) -> None:
     answer = at_operator.post("/roles/create/", typed)
     assert answer.status_code == 422
     assert list(answer.context["form"].errors) == [field]
@@ -256,7 +258,7 @@ def test_a_domain_is_made_changed_closed_and_deleted(at_operator: Client, signed
 
 
 @each_row("name", ["", "Default", "x" * 65, "a\0b"])
-def test_what_is_wrong_with_a_domain_is_said_at_its_field(at_operator: Client, name: str) -> None:
+def test_what_is_wrong_with_a_domain_is_reported_at_its_field(at_operator: Client, name: str) -> None:
     answer = at_operator.post("/domains/create/", {"name": name})
     assert (answer.status_code, list(answer.context["form"].errors)) == (422, ["name"])
     assert Domain.objects.count() == 1

@@ -106,7 +106,7 @@ def test_what_is_not_there_and_what_is_forbidden_look_the_same_to_a_member(at_al
         assert [answer.status_code for answer in found] == [403, 403]
 
 
-def test_what_is_not_there_is_said_to_an_operator(at_operator: Client, alice: Person) -> None:
+def test_what_is_not_there_is_reported_to_an_operator(at_operator: Client, alice: Person) -> None:
     nobody = uuid.uuid4()
     for path in (
         *(f"/{kind}/{nobody}/" for kind in ("projects", "users", "groups")),

@@ -186,7 +186,7 @@ def test_an_image_that_waits_for_parts_is_not_imported(at_alice: Client, alice: 
         services.Import.begin(alice.context, Image.objects.get().id, request)
 
 
-def test_data_that_gets_no_further_part_is_removed(
+def test_data_that_gets_no_more_parts_is_removed(
     at_alice: Client, settings: Settings, tmp_path: Path, django_capture_on_commit_callbacks: Any
 ) -> None:
     path = record(at_alice).json()["upload"]
@@ -201,7 +201,7 @@ def test_data_that_gets_no_further_part_is_removed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_who_was_signed_out_is_told_so_as_data(at_alice: Client, db: None) -> None:
+def test_who_was_signed_out_is_notified_with_data(at_alice: Client, db: None) -> None:
     path = record(at_alice).json()["upload"]
     answer = send(Client(), path, bytes(4096))
     assert (answer.status_code, answer["Content-Type"]) == (401, "application/json")

@@ -221,7 +221,7 @@ def test_name_tags_and_metadata_are_changed(at_alice: Client, web: Instance) -> 
         ("lock", {"reason": "x" * 256}, "reason"),
     ],
 )
-def test_wrong_input_is_told_at_its_field(
+def test_wrong_input_is_reported_at_its_field(
     at_alice: Client, cloud: Cloud, web: Instance, dialog: str, typed: dict[str, str], field: str
 ) -> None:
     typed = {name: value.replace("<net>", str(cloud.network.id)) for name, value in typed.items()}

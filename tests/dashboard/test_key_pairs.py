@@ -46,7 +46,7 @@ def test_a_public_key_is_imported(at_alice: Client) -> None:
         ({"name": "laptop", "how": "import", "public_key": "-----BEGIN OPENSSH PRIVATE KEY-----"}, "public_key"),
     ],
 )
-def test_what_is_wrong_is_said_at_its_field(at_alice: Client, fields: dict[str, str], place: str) -> None:
+def test_what_is_wrong_is_reported_at_its_field(at_alice: Client, fields: dict[str, str], place: str) -> None:
     answer = at_alice.post(CREATE, fields)
     assert answer.status_code == 422
     assert list(answer.context["form"].errors) == [place]

@@ -163,7 +163,7 @@ def test_a_key_of_somebody_else_repeats_nothing(
         ({"description": "x" * 256}, "description"),
     ],
 )
-def test_what_is_wrong_is_said_at_its_field(
+def test_what_is_wrong_is_reported_at_its_field(
     at_alice: Client, cloud: Cloud, changes: dict[str, Any], place: str
 ) -> None:
     assert list(refused(at_alice, typed(cloud, **changes))) == [place]
@@ -400,7 +400,7 @@ def test_a_launch_without_a_key_shows_a_password_once(at_alice: Client, cloud: C
     assert (again.status_code, again["Location"]) == (303, f"/instances/{server.id}/")
 
 
-def test_an_instance_that_nobody_can_enter_is_told_in_the_summary(at_alice: Client, cloud: Cloud) -> None:
+def test_an_instance_that_nobody_can_enter_is_reported_in_the_summary(at_alice: Client, cloud: Cloud) -> None:
     assert 'data-place="log_in"' in at_alice.post(f"{PATH}quote/", typed(cloud)).content.decode()
     for way in ({"password": "on"}, {"user_data": "#!/bin/sh"}, {"snippets": ["nginx"]}):
         assert 'data-place="log_in"' not in at_alice.post(f"{PATH}quote/", typed(cloud, **way)).content.decode()
@@ -470,7 +470,7 @@ def test_data_disks_are_named_by_the_user_or_after_their_instance(at_alice: Clie
         ({"snippets": "gone"}, "snippets"),
     ],
 )
-def test_a_wrong_choice_is_told_at_its_field(
+def test_a_wrong_choice_is_reported_at_its_field(
     at_alice: Client, cloud: Cloud, changes: dict[str, Any], place: str
 ) -> None:
     assert refused(at_alice, typed(cloud, **changes)).keys() == {place}

@@ -45,7 +45,7 @@ def test_it_is_on_the_router_that_leads_out(at_alice: Client, alice: Person, ope
         ({"net_name": "x", "net_cidr": "10.0.0.1"}, {"net_cidr"}),
     ],
 )
-def test_what_is_wrong_with_a_network_is_said_and_nothing_is_made(
+def test_what_is_wrong_with_a_network_is_reported_and_nothing_is_made(
     at_alice: Client, alice: Person, cloud: Cloud, typed: dict[str, str], places: set[str]
 ) -> None:
     answer = at_alice.post(f"{PATH}networks/", {**typed, "networks": [str(cloud.network.id)]})

@@ -113,7 +113,7 @@ def test_every_tab_gets_the_head_and_its_own_parts_alone(alice: Person, cloud: C
     assert render(f"instance/{instance.id}/nonsense", own, alice.context) == ""
 
 
-def test_the_instances_page_is_told_of_its_end(alice: Person, cloud: Cloud) -> None:
+def test_the_instances_page_is_notified_of_its_end(alice: Person, cloud: Cloud) -> None:
     instance = cloud.launch(alice.context, name="web")
     delete(alice.context, instance.id)
     html = render(f"instance/{instance.id}", log_of(alice), alice.context)

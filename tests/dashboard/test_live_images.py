@@ -56,7 +56,7 @@ def test_an_image_that_is_deleted_leaves_the_list(alice: Person, live: Callable[
     assert order_of(live()) == []
 
 
-def test_a_change_of_a_record_is_shown_and_not_said(alice: Person, live: Callable[[], str]) -> None:
+def test_a_change_of_a_record_is_shown_and_not_announced(alice: Person, live: Callable[[], str]) -> None:
     image = create(alice, "disk")
     Image.objects.update(status=Image.Status.ACTIVE)
     live()

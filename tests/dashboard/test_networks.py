@@ -93,7 +93,7 @@ def test_nothing_is_left_of_a_network_whose_subnet_is_refused(at_alice: Client, 
     assert not Network.objects.filter(project_id=alice.project_id).exists()
 
 
-def test_all_that_is_wrong_is_said_at_once(at_alice: Client) -> None:
+def test_all_that_is_wrong_is_reported_at_once(at_alice: Client) -> None:
     answer = create(at_alice, name="", cidr="fd00::/64", cidr6="10.0.0.0/24", mtu="many", dns_nameservers="x\ny")
     assert answer.status_code == 422
     assert set(answer.context["form"].errors) == {"name", "cidr", "cidr6", "mtu", "dns_nameservers"}
@@ -175,7 +175,7 @@ def test_a_subnet_in_full(at_alice: Client, net: Network) -> None:
         ({"cidr": "10.79.0.0/24", "ipv6_mode": "slaac", "enable_dhcp": "on"}, {"ipv6_mode"}),
     ],
 )
-def test_what_is_wrong_with_a_subnet_is_said_at_its_field(
+def test_what_is_wrong_with_a_subnet_is_reported_at_its_field(
     at_alice: Client, net: Network, typed: dict[str, str], places: set[str]
 ) -> None:
     answer = at_alice.post(f"/networks/{net.id}/subnets/create/", typed)
@@ -221,7 +221,7 @@ def test_a_port_is_made_changed_and_deleted(at_alice: Client, alice: Person, net
 
 
 @pytest.mark.slow
-def test_all_that_is_wrong_with_a_port_is_said_at_once(at_alice: Client, alice: Person, net: Network) -> None:
+def test_all_that_is_wrong_with_a_port_is_reported_at_once(at_alice: Client, alice: Person, net: Network) -> None:
     path = f"/networks/{net.id}/ports/create/"
     typed = {"fixed_ips": "x", "mac_address": "y", "groups": "z", "allowed_address_pairs": "0.0.0.0/0"}
     wrong = at_alice.post(path, typed)
@@ -247,7 +247,7 @@ def test_on_a_network_of_others_only_the_network_s_owner_chooses(at_alice: Clien
 
 
 @pytest.mark.slow
-def test_who_uses_it_is_told_of_one_s_own_project(
+def test_who_uses_it_is_notified_of_one_s_own_project(
     at_alice: Client, signed_in: SignedIn, alice: Person, charlie: Person, cloud: Cloud
 ) -> None:
     theirs = cloud.running(charlie.context, name="theirs")
@@ -347,7 +347,7 @@ def test_a_range_that_the_router_is_on_already_is_refused_at_the_router(
     assert subnet.cidr in str(form.errors)
 
 
-def test_what_is_wrong_with_the_first_address_as_gateway_is_said_where_it_was_chosen(
+def test_what_is_wrong_with_the_first_address_as_gateway_is_reported_where_it_was_chosen(
     at_alice: Client, net: Network
 ) -> None:
     typed = {"cidr": "10.79.0.0/24", "gateway": "auto", "allocation_pools": "10.79.0.1-10.79.0.9"}

@@ -86,7 +86,7 @@ def test_who_may_not_reads_no_rule(signed_in: SignedIn, bob: Person, alice: Pers
         ({"metadata": f"{'k' * 300}=v"}, "metadata"),
     ],
 )
-def test_a_launch_that_is_refused_says_why_in_words(
+def test_a_launch_that_is_refused_says_why(
     signed_in: SignedIn, alice: Person, cloud: Cloud, typed: dict[str, str], field: str
 ) -> None:
     usual = {"name": "web", "image": str(cloud.image.id), "flavor": "1", "networks": "none", "count": "1"}

@@ -109,7 +109,7 @@ def test_a_project_is_made_and_its_page_shown(at_operator: Client, alice: Person
         ({"tags": ",".join(map(str, range(100)))}, "tags"),
     ],
 )
-def test_what_is_wrong_with_a_project_is_said_at_its_field(
+def test_what_is_wrong_with_a_project_is_reported_at_its_field(
     at_operator: Client, alice: Person, changes: dict[str, str], field: str
 ) -> None:
     answer = at_operator.post("/projects/create/", {"name": "lab", "description": "kept"} | changes)
@@ -236,7 +236,7 @@ def test_a_group_is_added(at_operator: Client, alice: Person, charlie: Person) -
         ({"who": "charlie", "roles": "a\0b"}, "roles"),
     ],
 )
-def test_what_is_wrong_with_a_new_member_is_said(
+def test_what_is_wrong_with_a_new_member_is_reported(
     at_operator: Client, alice: Person, charlie: Person, typed: dict[str, str], field: str
 ) -> None:
     if typed.get("who") == "charlie":
@@ -301,7 +301,7 @@ def test_the_last_administrator_keeps_the_role(at_operator: Client, operator: Pe
     assert own(operator.user, operator.project) == {"admin"}
 
 
-def test_names_of_other_domains_are_told_apart(at_operator: Client, alice: Person) -> None:
+def test_names_of_other_domains_are_distinguished(at_operator: Client, alice: Person) -> None:
     other = make_domain("other", "Other")
     make_user("alice", {alice.project: "reader"}, domain=other)
     page = at_operator.get(f"/projects/{alice.project_id}/").content.decode()

@@ -87,7 +87,7 @@ def test_each_volume_type_has_limits_of_its_own(at_operator: Client, alice: Pers
 
 
 @pytest.mark.parametrize("wrong", ["", "-1", "two", "1.5", "2147483648", "9" * 30, "1e3", "a\0b", "١٢"])
-def test_a_wrong_number_is_said_at_its_field_and_nothing_is_saved(
+def test_a_wrong_number_is_reported_at_its_field_and_nothing_is_saved(
     at_operator: Client, alice: Person, wrong: str
 ) -> None:
     typed = form(cores="2", instances="3") | {"how-ram": "limit", "limit-ram": wrong}
@@ -115,7 +115,7 @@ def test_a_form_that_names_nothing_changes_nothing(at_operator: Client, alice: P
 
 
 @pytest.mark.slow
-def test_a_limit_below_usage_is_taken_and_said(at_operator: Client, alice: Person) -> None:
+def test_a_limit_below_usage_is_taken_and_reported(at_operator: Client, alice: Person) -> None:
     use(alice.project_id, instances=3, cores=4)
     address = f"/projects/{alice.project_id}/quotas/"
     page = at_operator.post(address, form(cores="2"), follow=True).content.decode()

@@ -85,7 +85,7 @@ def test_the_default_group_lets_in_its_members_near_it(
     assert "not from outside: no floating IP is associated" in shown
 
 
-def test_nothing_allowed_in_is_said(at_alice: Client, instance: Instance, group: SecurityGroup) -> None:
+def test_nothing_allowed_in_is_reported(at_alice: Client, instance: Instance, group: SecurityGroup) -> None:
     assert titles(at_alice, instance) == ["Nothing is allowed in"]
     assert lines(at_alice, instance) == []
 
@@ -163,7 +163,7 @@ def test_the_groups_of_a_port_are_changed_on_its_instance_s_page(
     assert not port.security_groups.exists()
 
 
-def test_a_group_of_many_rules_is_told_of_shortly(at_alice: Client, port: Port, group: SecurityGroup) -> None:
+def test_a_group_of_many_rules_is_reported_shortly(at_alice: Client, port: Port, group: SecurityGroup) -> None:
     for number in range(1, 20):
         services.allow_ingress(group, "tcp", number)
     choices = (

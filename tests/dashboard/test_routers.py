@@ -83,7 +83,7 @@ def test_the_gateway_is_set_and_cleared(at_alice: Client, outside: Network, rout
     assert router.gateway_port is None
 
 
-def test_a_gateway_that_floating_ips_need_stays_and_why_is_said(
+def test_a_gateway_that_floating_ips_need_stays_and_why_is_reported(
     at_alice: Client, alice: Person, outside: Network, subnet: Subnet
 ) -> None:
     router = services.create_connected_router(alice.project_id, [subnet], name="r", gateway=services.Gateway(outside))
@@ -209,7 +209,7 @@ def test_pages_follow(alice: Person, router: Router, subnet: Subnet) -> None:
     assert "&lt;r&gt;" in render("routers", log, alice.context)
 
 
-def test_a_new_router_leads_out_unless_told_otherwise_and_names_what_it_cannot_join(
+def test_a_new_router_leads_out_by_default_and_names_what_it_cannot_join(
     at_alice: Client, alice: Person, outside: Network, subnet: Subnet
 ) -> None:
     services.create_connected_router(alice.project_id, [subnet], name="first")

@@ -148,7 +148,7 @@ def test_a_rule_in_full(at_alice: Client, alice: Person, group: SecurityGroup) -
         ({"template": "nothing"}, {"template"}),
     ],
 )
-def test_all_that_is_wrong_is_said_at_once(
+def test_all_that_is_wrong_is_reported_at_once(
     at_alice: Client, group: SecurityGroup, typed: dict[str, str], places: set[str]
 ) -> None:
     answer = add(at_alice, group, **typed)

@@ -69,7 +69,7 @@ def test_the_profile_is_changed(at_alice: Client, alice: Person) -> None:
         ("project", "00000000-0000-0000-0000-000000000000"),
     ],
 )
-def test_what_is_wrong_in_the_profile_is_said_at_its_field(at_alice: Client, field: str, value: str) -> None:
+def test_what_is_wrong_in_the_profile_is_reported_at_its_field(at_alice: Client, field: str, value: str) -> None:
     answer = at_alice.post(PROFILE, {field: value})
     assert answer.status_code == 422
     assert list(answer.context["form"].errors) == [field]
@@ -374,11 +374,11 @@ def test_only_a_page_of_this_portal_is_led_back_to(signed_in: SignedIn, alice: P
     assert answer.headers["Location"] == "/auth/login/?next=/"
 
 
-def test_a_part_of_a_page_is_told_that_nobody_is_signed_in(signed_in: SignedIn, alice: Person) -> None:
+def test_a_part_of_a_page_is_notified_that_nobody_is_signed_in(signed_in: SignedIn, alice: Person) -> None:
     assert stale(signed_in, alice).post("/instances/launch/quote/", headers={"hx-request": "true"}).status_code == 401
 
 
-def test_who_is_signed_in_is_told_that_the_form_is_too_old(signed_in: SignedIn, alice: Person) -> None:
+def test_who_is_signed_in_is_notified_that_the_form_is_too_old(signed_in: SignedIn, alice: Person) -> None:
     browser = Client(enforce_csrf_checks=True)
     browser.cookies = signed_in(alice).cookies
     answer = browser.post("/instances/launch/", {"name": "x"})

@@ -144,7 +144,7 @@ def levels_after(client: Client, address: str) -> list[str]:
 
 
 @pytest.mark.parametrize("button", ONCE)
-def test_of_two_who_confirm_one_action_the_second_is_told_that_it_is_too_late(
+def test_of_two_who_confirm_one_action_the_second_is_too_late(
     two: tuple[Client, Client], server: Instance, cloud: Cloud, button: str
 ) -> None:
     address = reverse("dashboard:instance_action", args=[server.id, button])

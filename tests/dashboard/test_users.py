@@ -122,7 +122,7 @@ def test_a_typed_password_is_never_shown(at_operator: Client, alice: Person) -> 
         ({"how": "type", "password": "x" * 1025}, "password"),
     ],
 )
-def test_what_is_wrong_with_a_user_is_said_at_its_field(
+def test_what_is_wrong_with_a_user_is_reported_at_its_field(
     at_operator: Client, alice: Person, changes: dict[str, str], field: str
 ) -> None:
     before = User.objects.count()

@@ -172,7 +172,7 @@ def test_a_button_is_there_in_the_statuses_in_which_its_task_may_start(alice: Pe
 
 
 @pytest.mark.slow
-def test_what_cannot_be_done_to_a_volume_is_said_instead_of_asked(
+def test_what_cannot_be_done_to_a_volume_is_reported_instead_of_asked(
     at_alice: Client, alice: Person, cloud: Cloud, volume: Volume
 ) -> None:
     services.set_bootable(alice.context, volume.id, bootable=True)
@@ -292,7 +292,7 @@ def test_a_volume_that_is_kept_for_a_guest_without_a_record_is_named(
     assert "an instance without a record" in page_of(at_alice, volume)
 
 
-def test_progress_is_said_in_bytes() -> None:
+def test_progress_is_reported_in_bytes() -> None:
     assert progress(0, 0) is None
     assert progress(5 * 2**20, 0) == Progress(None, size_in_bytes(5 * 2**20))
     half = progress(2**29, 2**30)

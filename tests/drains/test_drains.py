@@ -113,7 +113,7 @@ class TestStops:
         with pytest.raises(ConflictError):
             services.resume(operator.context, drain.id)
 
-    def test_a_failed_action_is_told(
+    def test_a_failed_action_is_reported(
         self, operator: Person, cloud: Cloud, three: list[Instance], settings: Any
     ) -> None:
         settings.DRAIN_MOVES = 10
@@ -272,7 +272,7 @@ class TestMigrations:
         ("state", "words"),
         [("resized", "Confirm or revert"), ("rescued", "It is rescued"), ("suspended", "It is suspended")],
     )
-    def test_servers_that_stay_are_told_by_their_state(
+    def test_servers_that_stay_are_reported_by_their_state(
         self, cloud: Cloud, three: list[Instance], state: str, words: str
     ) -> None:
         Instance.objects.filter(id=three[0].id).update(vm_state=state)

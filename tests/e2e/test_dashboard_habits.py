@@ -67,7 +67,7 @@ def open_list(context: BrowserContext, cloud: OneMachine) -> Page:
     return page
 
 
-def test_many_are_stopped_in_the_background_and_the_outcome_is_told(
+def test_many_are_stopped_in_the_background_and_the_outcome_is_reported(
     enter: Enter, cloud: OneMachine, servers: list[str]
 ) -> None:
     page = open_list(enter(), cloud)
@@ -236,7 +236,7 @@ MARKED = {
 }
 
 
-def test_a_wrong_format_is_told_before_anything_is_sent(enter: Enter, cloud: OneMachine, tmp_path: Path) -> None:
+def test_a_wrong_format_is_reported_before_anything_is_sent(enter: Enter, cloud: OneMachine, tmp_path: Path) -> None:
     page = enter().pages[0]
     posts: list[str] = []
     page.on("request", lambda request: posts.append(request.url) if request.method != "GET" else None)
@@ -256,7 +256,7 @@ def test_a_wrong_format_is_told_before_anything_is_sent(enter: Enter, cloud: One
             assert not posts, (name, chosen)
 
 
-def test_an_open_list_is_told_that_a_host_is_silent(enter: Enter, cloud: OneMachine, servers: list[str]) -> None:
+def test_an_open_list_is_notified_that_a_host_is_silent(enter: Enter, cloud: OneMachine, servers: list[str]) -> None:
     page = open_list(enter(), cloud)
     expect(page.get_by_test_id("silent")).to_have_count(0)
     found = cloud.openstack_json("compute", "service", "list", "--service", "nova-compute", cloud="admin")

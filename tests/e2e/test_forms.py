@@ -188,7 +188,9 @@ def test_an_upload_is_cancelled(sign_in: SignIn, cloud: OneMachine, tmp_path: Pa
     expect(page.locator("tr", has_text="unwanted")).to_have_count(0)
 
 
-def test_a_refusal_that_is_not_json_is_told_with_its_status(sign_in: SignIn, cloud: OneMachine, tmp_path: Path) -> None:
+def test_a_refusal_that_is_not_json_is_reported_with_its_status(
+    sign_in: SignIn, cloud: OneMachine, tmp_path: Path
+) -> None:
     page = sign_in("demo").page
     file = tmp_path / "small.raw"
     file.write_bytes(b"begin" + bytes(MIB))

@@ -136,7 +136,7 @@ def test_other_programs_take_it_as_their_proxy_command(cloud: OneMachine, server
 
 
 @pytest.mark.compat
-def test_a_port_where_nothing_listens_is_said(cloud: OneMachine, server: Server, home: Path) -> None:
+def test_a_port_where_nothing_listens_is_reported(cloud: OneMachine, server: Server, home: Path) -> None:
     done = novella(cloud, home, "tunnel", f"{server.id}:9", "--stdio")
     assert done.returncode == 6
     assert b"novella: The guest does not accept connections at port 9" in done.stderr

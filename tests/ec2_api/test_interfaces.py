@@ -288,7 +288,7 @@ def test_the_check_of_sources_is_port_security(alice: Any, eni: str) -> None:
     assert shown(alice, eni)["SourceDestCheck"]
 
 
-def test_further_addresses_come_and_go(alice: Any, eni: str) -> None:
+def test_additional_addresses_are_added_and_removed(alice: Any, eni: str) -> None:
     assign, unassign = alice.assign_private_ip_addresses, alice.unassign_private_ip_addresses
     (first,) = addresses(alice, eni)
     made = assign(NetworkInterfaceId=eni, PrivateIpAddresses=["10.44.0.50"])

@@ -145,7 +145,7 @@ def test_everybody_gets_what_the_table_says(things: Things, world: World, everyb
 
 
 @pytest.mark.slow
-def test_who_may_is_told_so_by_a_dry_run_that_does_nothing(things: Things) -> None:
+def test_who_may_is_notified_by_a_dry_run_that_does_nothing(things: Things) -> None:
     client, wrong = Client(), []
     for name in ACTIONS.keys() & {row.action for row in ROWS if _has_dry_run(row.action)}:
         rows = [row for row in ROWS if row.action == name]

@@ -120,7 +120,7 @@ def _version_2(keys: KEYS, **when: str) -> str:
         ({"Authorization": "AWS4-HMAC-SHA256 " + "Credential=" * 5000}, "IncompleteSignature", 400),
     ],
 )
-def test_what_is_not_signed_is_told_so(keys: KEYS, change: dict[str, str], code: str, status: int) -> None:
+def test_what_is_not_signed_is_notified(keys: KEYS, change: dict[str, str], code: str, status: int) -> None:
     answer = _post(urlencode({"Action": "DescribeRegions", **VERSION}), change)
     assert (_code(answer), answer.status_code) == (code, status)
 

@@ -92,7 +92,7 @@ def test_snapshots_are_deleted_and_go_before_their_volume(alice: Any, cloud: Clo
     assert not Volume.objects.exists()
 
 
-def test_a_snapshot_that_fails_is_told(alice: Any, cloud: Cloud, volume: str) -> None:
+def test_a_snapshot_that_fails_is_reported(alice: Any, cloud: Cloud, volume: str) -> None:
     cloud.agents["h1"].failing["snapshot_volume_request"] = "No room."
     alice.create_snapshot(VolumeId=volume)
     cloud.run()

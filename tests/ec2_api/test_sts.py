@@ -45,7 +45,7 @@ def test_the_caller_is_the_owner_of_what_ec2_shows(people: People, key_pairs: An
     assert (ingress["GroupOwnerId"], ingress["ReferencedGroupInfo"]["UserId"]) == (account, account)
 
 
-def test_what_is_not_there_and_wrong_keys_are_refused_in_its_own_words(people: People, key_pairs: Any) -> None:
+def test_what_is_not_there_and_wrong_keys_are_refused_with_its_own_message(people: People, key_pairs: Any) -> None:
     keys = key_pairs[people.alice.user_id]
     assert refused(client("sts", keys).get_session_token) == "InvalidAction"
     assert refused(client("sts", (keys[0], "wrong")).get_caller_identity) == "AuthFailure"

@@ -229,7 +229,7 @@ def test_what_cannot_be_attached_is_refused_and_stays_free(
 
 
 @pytest.mark.slow
-def test_zones_that_differ_are_told_by_their_code(
+def test_zones_that_differ_are_reported_by_their_code(
     alice: Any, make: Make, server: tuple[Instance, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     volume = make()

@@ -62,7 +62,7 @@ class TestLibvirtDriver(DriverContract):
         "test_a_paused_guest_can_be_reset",
         "test_a_size_that_is_kept_can_be_made_larger_again",
         "test_a_snapshot_is_a_whole_disk_and_the_guest_stays_as_it_was",
-        "test_a_snapshot_that_is_told_to_stop_leaves_no_file",
+        "test_a_snapshot_that_is_cancelled_leaves_no_file",
         "test_a_suspended_guest_can_be_reset_and_destroyed",
         "test_interfaces_come_and_go_while_the_guest_is_off",
         "test_power_changes_are_heard",

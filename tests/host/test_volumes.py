@@ -401,7 +401,7 @@ def test_the_data_of_a_volume_moves_under_a_guest_that_writes(stage: Stage, volu
     check_blocks(other, blocks)
 
 
-def test_a_guest_that_does_not_let_go_is_told_and_then_forced(stage: Stage, volume: StorageDaemon) -> None:
+def test_a_guest_that_does_not_let_go_is_reported_and_then_forced(stage: Stage, volume: StorageDaemon) -> None:
     driver, uuid = stage.host.driver, stage.web.uuid
     stage.attach(volume.disk())
     driver.pause(uuid)

@@ -119,7 +119,7 @@ def test_a_cable_that_is_out_for_a_while_loses_no_write_and_is_no_error(hosts: t
         assert "read 2097152/2097152" in output
 
 
-def test_the_daemon_of_a_host_lets_in_the_hosts_that_it_was_told(hosts: tuple[Machine, Machine]) -> None:
+def test_the_daemon_of_a_host_lets_in_the_hosts_that_it_was_given(hosts: tuple[Machine, Machine]) -> None:
     one, two = hosts
     short = Path(tempfile.mkdtemp(prefix="nv-", dir="/tmp"))
     address = Address(lambda: one.address, one.certificates, (PORT, PORT))

@@ -159,7 +159,7 @@ def test_compute_says_its_own_request_id_too(people: People) -> None:
         ([], "Invalid input for field/attribute server. It is not of type 'object'"),
     ],
 )  # fmt: skip
-def test_wrong_field_is_named_in_novas_words(people: People, server: Any, wording: str) -> None:
+def test_wrong_field_is_named_with_novas_message(people: People, server: Any, wording: str) -> None:
     response = Api(people.alice).post("/compute/errors", {"server": server})
     assert response.status_code == 400
     assert wording in response.json()["badRequest"]["message"]

@@ -131,7 +131,7 @@ def test_guessing_is_slowed_down(people: People) -> None:
     assert answers[-1] == {"error": "Too many failed sign-ins. Try again in 1 second.", "code": "too_many_attempts"}
 
 
-def test_user_without_a_project_is_told_so(people: People) -> None:
+def test_user_without_a_project_is_notified(people: People) -> None:
     remove_role(people.bob.user, people.bob.project, "reader")
     response = enter(Client(), people.bob)
     assert response.json()["code"] == "forbidden"

@@ -485,7 +485,7 @@ def test_no_proxy_of_the_environment_is_used(web: Web, monkeypatch: pytest.Monke
     assert fetch(web.serve("/disk", BITS)) == BITS
 
 
-def test_secrets_of_a_url_are_neither_logged_nor_said(
+def test_secrets_of_a_url_are_neither_logged_nor_reported(
     web: Web, caplog: pytest.LogCaptureFixture, settings: Settings
 ) -> None:
     with caplog.at_level(logging.DEBUG):

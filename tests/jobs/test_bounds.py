@@ -29,7 +29,7 @@ def of(kind: By) -> Mapping[str, Bound]:
     return {label: bound for label, bound in BOUNDS.items() if bound.by is kind}
 
 
-def test_quotas_count_what_they_are_said_to_bound() -> None:
+def test_quotas_count_what_they_are_documented_to_bound() -> None:
     for label, bound in of(By.QUOTA).items():
         resources = {limit for limit in bound.limits if isinstance(limit, str) and limit.islower()}
         assert resources, label

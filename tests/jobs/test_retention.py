@@ -202,7 +202,7 @@ def test_the_purge_goes_in_small_transactions_and_goes_on_where_it_was_broken_of
 
 
 @pytest.mark.slow
-def test_the_clock_keeps_everything_when_told_to(cloud: Cloud, settings: Any) -> None:
+def test_the_clock_keeps_everything_if_configured(cloud: Cloud, settings: Any) -> None:
     deleted(cloud)
     settings.RETENTION_DAYS = 0
     by_the_clock()

@@ -45,7 +45,7 @@ def notified() -> list[str]:
 
 
 @pytest.mark.both_databases("locks")
-def test_its_owner_is_told_once_and_then_it_is_deleted(cloud: Cloud, leased: Instance) -> None:
+def test_its_owner_is_notified_once_and_then_it_is_deleted(cloud: Cloud, leased: Instance) -> None:
     assert (leases.announce_ending(after(2.9)), leases.delete_ended(after(3.9))) == (0, 0)
     assert [leases.announce_ending(after(3.1)) for _ in "ab"] == [1, 0]
     assert len(notified()) == 1
@@ -57,14 +57,14 @@ def test_its_owner_is_told_once_and_then_it_is_deleted(cloud: Cloud, leased: Ins
     assert leases.delete_ended(after(5)) == 0
 
 
-def test_a_short_lease_is_told_at_its_half(leased: Instance, alice: RequestContext) -> None:
+def test_a_short_lease_is_reported_at_its_half(leased: Instance, alice: RequestContext) -> None:
     leases.set_lease(alice, leased.id, 1)
     assert leases.announce_ending(after(0.4)) == 0
     assert leases.announce_ending(after(0.6)) == 1
 
 
 @pytest.mark.both_databases("locks")
-def test_an_extended_lease_starts_again_and_is_told_again(leased: Instance, alice: RequestContext) -> None:
+def test_an_extended_lease_starts_again_and_is_reported_again(leased: Instance, alice: RequestContext) -> None:
     leases.announce_ending(after(3.5))
     InstanceLease.objects.update(ends_at=after(0.1))
     extended = leases.extend(alice, leased.id)

@@ -37,7 +37,7 @@ def test_frames_that_are_a_little_early_or_late_share_no_slot() -> None:
     assert slots == list(range(slots[0], slots[0] + len(late)))
 
 
-def test_a_flood_fills_one_slot_and_is_told(lab: Lab) -> None:
+def test_a_flood_fills_one_slot_and_is_reported(lab: Lab) -> None:
     accepted = [lab.send(lab.host, BEGAN + 5 + at / 100) for at in range(500)]
     assert accepted.count(True) == 1
     lab.send(lab.host, BEGAN + 20)
@@ -66,7 +66,7 @@ def test_reports_of_a_host_are_limited_without_a_worker(lab: Lab) -> None:
         (Samples(guests=[guest(uuid.UUID(int=at)) for at in range(MOST_GUESTS + 5)]), str(MOST_GUESTS)),
     ],
 )
-def test_implausible_parts_are_left_out_and_told(lab: Lab, samples: Samples, reason: str) -> None:
+def test_implausible_parts_are_left_out_and_reported(lab: Lab, samples: Samples, reason: str) -> None:
     inbound.receive(lab.host.id, 7, samples, inbound.Inbox(), BEGAN)
     kept = list(records(bytes(Report.objects.get().data)))
     assert len(kept) <= MOST_GUESTS

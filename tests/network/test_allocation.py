@@ -151,7 +151,7 @@ def test_repeating_returns_the_same_ports_bound_to_the_new_host(alice: Person, n
     assert guest_ports().get().host == "host-2"
 
 
-def test_wanted_address_is_given(alice: Person, net: Network) -> None:
+def test_requested_address_is_given(alice: Person, net: Network) -> None:
     assert address(allocate(alice, on(net, "10.20.0.77"))[0]) == "10.20.0.77"
 
 
@@ -168,7 +168,9 @@ def test_wanted_address_is_given(alice: Person, net: Network) -> None:
         ("fe80::1", "is not a valid IP address for any"),
     ],
 )
-def test_wanted_address_that_cannot_be_had_is_refused(alice: Person, net: Network, wanted: str, sentence: str) -> None:
+def test_requested_address_that_cannot_be_had_is_refused(
+    alice: Person, net: Network, wanted: str, sentence: str
+) -> None:
     allocate(alice, on(net))
     with pytest.raises(InvalidInputError, match=sentence) as caught:
         allocate(alice, on(net, wanted))

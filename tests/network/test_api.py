@@ -96,7 +96,7 @@ def test_versions_and_resources_are_public(db: None) -> None:
     assert {"networks", "subnets", "subnetpools", "address_scopes", "ports", "security_groups"} <= named
 
 
-def test_without_a_token_nothing_is_told(net: Network) -> None:
+def test_without_a_token_nothing_is_reported(net: Network) -> None:
     for path in ("/networks", f"/networks/{net.id}", "/ports", "/extensions"):
         answer = Api(None).get(V2 + path)
         assert answer.status_code == 401
@@ -256,7 +256,7 @@ def test_what_is_no_number_matches_nothing(alice: Person, value: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/extensions", "/quotas"])
-def test_writing_is_refused_in_neutrons_words(alice: Person, path: str) -> None:
+def test_writing_is_refused_with_neutrons_message(alice: Person, path: str) -> None:
     answer = Api(alice).post(V2 + path, {"anything": {}})
     assert answer.status_code == 405
     assert answer.json()["NeutronError"]["type"] == "HTTPMethodNotAllowed"

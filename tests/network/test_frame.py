@@ -90,7 +90,7 @@ def test_too_many_at_once_are_refused_before_the_first_is_made(
         ({"network": {"dns_domain": "a b.org"}}, "is not a valid domain"),
     ],
 )
-def test_a_wrong_body_is_refused_in_neutrons_words(alice: Person, body: Any, words: str) -> None:
+def test_a_wrong_body_is_refused_with_neutrons_message(alice: Person, body: Any, words: str) -> None:
     error = fault(Api(alice).post(f"{V2}/networks", body), 400)
     assert error["type"] in {"HTTPBadRequest", "InvalidInput"}
     assert words in error["message"]

@@ -38,7 +38,7 @@ def net(alice: Person) -> Network:
     return network
 
 
-def test_a_network_is_told_of_as_it_is(alice: Person, net: Network) -> None:
+def test_a_network_is_reported_as_it_is(alice: Person, net: Network) -> None:
     (event, data), (of_subnet, _) = notified()
     assert (event, of_subnet) == ("network.create.end", "subnet.create.end")
     assert (data["tenant_id"], data["resource_type"]) == (alice.project_id.hex, "network")
@@ -55,7 +55,7 @@ def test_a_network_is_told_of_as_it_is(alice: Person, net: Network) -> None:
 
 
 @pytest.mark.slow
-def test_every_kind_of_record_is_told_of(alice: Person, operator: Person, net: Network) -> None:
+def test_every_kind_of_record_is_reported(alice: Person, operator: Person, net: Network) -> None:
     public = services.create_network(
         operator.project_id, "public", external=True, network_type="flat", physical_network="external"
     )
@@ -102,7 +102,7 @@ def test_every_kind_of_record_is_told_of(alice: Person, operator: Person, net: N
     ]  # fmt: skip
 
 
-def test_what_the_operator_does_not_want_is_not_told(alice: Person, settings: Any) -> None:
+def test_what_the_operator_does_not_want_is_not_reported(alice: Person, settings: Any) -> None:
     settings.NOTIFICATIONS = ["all", "-network.*"]
     services.create_subnet(services.create_network(alice.project_id, "net"), "10.20.0.0/24")
     assert names() == ["subnet.create.end"]

@@ -92,7 +92,7 @@ def test_several_ports_are_made_at_once_or_none(api: Api, net: Network) -> None:
     assert Port.objects.count() == before
 
 
-def test_addresses_are_wanted_by_subnet_by_address_and_by_both(api: Api, net: Network, subnet: Subnet) -> None:
+def test_addresses_are_requested_by_subnet_by_address_and_by_both(api: Api, net: Network, subnet: Subnet) -> None:
     six = services.create_subnet(net, "2001:db8::/64", ip_version=6)
     auto = services.create_subnet(net, "2001:db8:1::/64", ip_version=6, ipv6_address_mode="slaac", ipv6_ra_mode="slaac")
     requested = [
@@ -372,7 +372,7 @@ def test_lists_are_filtered_by_every_field(api: Api, net: Network, subnet: Subne
 
 
 @pytest.mark.slow
-def test_names_that_resolve_are_told(api: Api, alice: Person, operator: Person, net: Network) -> None:
+def test_names_that_resolve_are_reported(api: Api, alice: Person, operator: Person, net: Network) -> None:
     port = made(api, "port", network_id=str(net.id), fixed_ips=[{"ip_address": "10.20.0.9"}], dns_name="Web")
     expected = {"ip_address": "10.20.0.9", "hostname": "web", "fqdn": "web.novalocal."}
     assert port["dns_assignment"] == [expected]

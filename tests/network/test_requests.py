@@ -94,7 +94,7 @@ def test_security_groups_by_name_and_id(alice: Person, charlie: Person) -> None:
         ask(alice.context, ["web"])
 
 
-def test_interfaces_as_the_host_is_told(alice: Person, net: Network) -> None:
+def test_interfaces_as_the_host_gets_them(alice: Person, net: Network) -> None:
     instance = uuid.uuid4()
     group = services.ensure_default_security_group(alice.project_id)
     services.allow_ingress(group, "tcp", 22)

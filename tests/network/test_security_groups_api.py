@@ -103,7 +103,7 @@ def test_a_rule_is_made_shown_and_deleted(api: Api) -> None:
         ({"remote_ip_prefix": "10.0.0.0/33"}, "InvalidCIDR"),
     ],
 )
-def test_a_rule_that_cannot_be_is_refused_in_neutron_s_words(api: Api, values: dict[str, Any], kind: str) -> None:
+def test_a_rule_that_cannot_be_is_refused_with_neutron_s_message(api: Api, values: dict[str, Any], kind: str) -> None:
     group = made(api, "security_group", name="web")["id"]
     refused(rule(api, group, **values), 400, kind)
     assert SecurityGroupRule.objects.filter(group_id=group).count() == 2

@@ -135,7 +135,7 @@ def test_operators_see_hosts_as_agents(people: People) -> None:
     assert provider["default"] is True
 
 
-def test_agents_count_what_their_host_was_told_to_have(people: People) -> None:
+def test_agents_count_what_their_host_should_have(people: People) -> None:
     cloud = Cloud.make()
     cloud.add_host("h1", documents=True)
     cloud.running(people.alice.context)

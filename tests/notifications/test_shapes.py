@@ -101,7 +101,7 @@ def check_shape(message: dict[str, Any]) -> None:
     assert event in every_type()
 
 
-def test_every_action_is_told_when_it_begins_and_when_it_ended(scene: Scene) -> None:
+def test_every_action_is_reported_when_it_begins_and_when_it_ended(scene: Scene) -> None:
     name = scene.action.notification
     begun = types()
     assert begun == started(name)
@@ -123,7 +123,7 @@ def test_every_action_is_told_when_it_begins_and_when_it_ended(scene: Scene) -> 
     assert types() == before
 
 
-def test_every_failure_is_told_with_its_fault(scene: Scene) -> None:
+def test_every_failure_is_reported_with_its_fault(scene: Scene) -> None:
     name = scene.action.notification
     begun = types()
     scene.host.report(the_command(scene), "failed", error_code="host_failed", message="It broke.")
@@ -229,7 +229,7 @@ def test_what_moves_no_state(cloud: Cloud, alice: RequestContext) -> None:
         check_shape(message)
 
 
-def test_every_change_of_state_is_told_to_who_wants_it(cloud: Cloud, alice: RequestContext, settings: Any) -> None:
+def test_every_change_of_state_is_sent_to_subscribers(cloud: Cloud, alice: RequestContext, settings: Any) -> None:
     settings.NOTIFICATIONS = ["instance.update"]
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
@@ -286,7 +286,7 @@ def test_hosts_and_aggregates(cloud: Cloud) -> None:
 
 
 @pytest.mark.slow
-def test_no_secret_is_ever_told(cloud: Cloud, settings: Any, alice: RequestContext) -> None:
+def test_no_secret_is_ever_reported(cloud: Cloud, settings: Any, alice: RequestContext) -> None:
     settings.NOTIFICATIONS = ["all"]
     cloud.add_host("kelvin")
     server = cloud.launch(
@@ -304,7 +304,7 @@ def test_no_secret_is_ever_told(cloud: Cloud, settings: Any, alice: RequestConte
 
 
 @pytest.mark.slow
-def test_what_is_undone_is_not_told(
+def test_what_is_undone_is_not_reported(
     cloud: Cloud,
     alice: RequestContext,
     settings: Any,

@@ -274,7 +274,7 @@ def test_the_clock_calls_a_sender_for_what_was_left(webhook: Receiver) -> None:
 
 
 @pytest.mark.slow
-def test_a_stop_is_told_in_order_to_the_webhook(cloud: Cloud, alice: RequestContext, webhook: Receiver) -> None:
+def test_a_stop_is_reported_in_order_to_the_webhook(cloud: Cloud, alice: RequestContext, webhook: Receiver) -> None:
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
     cloud.run()

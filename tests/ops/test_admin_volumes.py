@@ -119,7 +119,7 @@ def test_keys_and_connections_are_on_no_page(admin: Client, town: Town) -> None:
 
 
 @pytest.mark.slow
-def test_pools_of_one_name_are_told_apart_where_one_is_chosen(admin: Client, town: Town) -> None:
+def test_pools_of_one_name_are_distinguished_where_one_is_chosen(admin: Client, town: Town) -> None:
     town.make()
     other = town.cloud.add_host("host-2")
     other.serve()

@@ -29,7 +29,7 @@ SHOWN = list(django_admin.site._registry)
 
 
 @pytest.mark.parametrize("model", apps.get_models(), ids=lambda model: model._meta.label)
-def test_a_broken_rule_is_told_in_a_sentence(model: type[Model]) -> None:
+def test_a_broken_rule_is_reported_in_a_sentence(model: type[Model]) -> None:
     """A rule over plain columns has Django's sentence with their names; the others have one of their own."""
     for rule in model._meta.constraints:
         plain = isinstance(rule, UniqueConstraint) and rule.condition is None and not rule.expressions

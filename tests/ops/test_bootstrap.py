@@ -184,7 +184,7 @@ def test_a_cloud_with_real_hosts_gets_no_blank_image(data: Path) -> None:
     assert not Image.objects.exists()
 
 
-def test_wrong_arguments_are_said_in_a_sentence(data: Path, tmp_path: Path) -> None:
+def test_wrong_arguments_are_reported_in_a_sentence(data: Path, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="There is no guest image at"):
         bootstrap(data, "--guest-image", str(tmp_path / "missing.qcow2"))
     with pytest.raises(CommandError, match="must be the same folder"):

@@ -49,7 +49,7 @@ def test_what_is_listed_is_found_again(finder: NpmFinder) -> None:
         assert finder.find(f"{prefix}/{path}") == storage.path(path)
 
 
-def test_missing_packages_are_said_with_the_command(settings: Any, tmp_path: Path) -> None:
+def test_missing_packages_are_reported_with_the_command(settings: Any, tmp_path: Path) -> None:
     settings.BASE_DIR = tmp_path
     (warning,) = NpmFinder().check()
     assert "novnc" in warning.msg

@@ -212,14 +212,14 @@ def test_administrator_gets_in_again(run: Run, operator: Person, settings: Setti
         run("unlock_user", "none")
 
 
-def test_disabled_user_is_told_and_enabled_when_asked(run: Run, alice: Person) -> None:
+def test_disabled_user_is_notified_and_enabled_when_asked(run: Run, alice: Person) -> None:
     set_user_enabled(alice.user, enabled=False)
     assert "--enable" in run("reset_password", "alice", "--generate")
     out = run("reset_password", "alice", "--generate", "--enable")
     assert signs_in("alice", out.split("Password: ")[1].split()[0])
 
 
-def test_locks_in_another_process_are_not_said_to_be_lifted(run: Run, alice: Person, settings: Settings) -> None:
+def test_locks_in_another_process_are_not_reported_to_be_lifted(run: Run, alice: Person, settings: Settings) -> None:
     settings.CACHES = settings.CACHES | {"sign_in": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
     with pytest.raises(CommandError, match="NOVELLA_CACHE_URL"):
         run("unlock_user", "alice")

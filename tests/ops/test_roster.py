@@ -125,7 +125,7 @@ def test_who_exists_keeps_password_and_gets_the_rest(roster: Roster) -> None:
     assert other.users.filter(id=user.id).exists()
 
 
-def test_every_error_is_told_with_its_line_and_nothing_is_done(roster: Roster) -> None:
+def test_every_error_is_reported_with_its_line_and_nothing_is_done(roster: Roster) -> None:
     before = everything()
     with pytest.raises(CommandError) as raised:
         roster(

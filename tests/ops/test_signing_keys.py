@@ -105,7 +105,7 @@ def test_the_environment_says_which_keys_are_accepted_and_https_is_kept_to(tmp_p
 
 
 @pytest.mark.parametrize(("seconds", "header"), [(0, None), (600, "max-age=600")])
-def test_browsers_are_told_to_use_https_only(settings: Any, seconds: int, header: str | None) -> None:
+def test_browsers_are_instructed_to_use_https_only(settings: Any, seconds: int, header: str | None) -> None:
     settings.SECURE_HSTS_SECONDS = seconds
     answer = SecurityHeadersMiddleware(lambda request: HttpResponse())(RequestFactory().get("/"))
     assert answer.get("Strict-Transport-Security") == header

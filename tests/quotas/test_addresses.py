@@ -83,7 +83,7 @@ def test_a_project_gets_fifty(alice: RequestContext, cloud: Cloud) -> None:
     assert detail_of(PROJECT)["fixed_ips"] == Detail(50, 0, 0)
 
 
-def test_further_addresses_of_a_server_end_at_the_limit(cloud: Cloud, running: Instance) -> None:
+def test_additional_addresses_of_a_server_end_at_the_limit(cloud: Cloud, running: Instance) -> None:
     set_limit(PROJECT, "fixed_ips", 3)
     add(running, cloud.network, 2)
     with pytest.raises(
@@ -351,7 +351,7 @@ def test_who_has_more_than_the_limit_keeps_it_and_gets_no_more(cloud: Cloud, run
     assert held() == (3, 0)
 
 
-def test_addresses_that_were_not_counted_are_told_and_counted(cloud: Cloud, running: Instance) -> None:
+def test_addresses_that_were_not_counted_are_reported_and_counted(cloud: Cloud, running: Instance) -> None:
     add(running, cloud.network)
     forget()
     assert [found.kind for found in examine()] == ["missing"]

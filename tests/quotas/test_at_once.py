@@ -313,7 +313,7 @@ def test_a_process_killed_between_reserve_and_commit_leaves_a_server_that_counts
     nothing_is_wrong()
 
 
-def test_what_was_reserved_for_something_that_was_never_made_is_told_and_mended() -> None:
+def test_what_was_reserved_for_something_that_was_never_made_is_reported_and_mended() -> None:
     lost = uuid.uuid4()
     killed(lambda: reserve(PROJECT, lost, {"volumes": 1, "gigabytes": 20}))
     assert [finding.kind for finding in examine()] == ["orphan", "orphan"]

@@ -99,7 +99,7 @@ DRIFTS: list[tuple[Callable[[uuid.UUID], None], list[str]]] = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("spoil", "messages"), DRIFTS, ids=[spoil.__name__ for spoil, _ in DRIFTS])
-def test_drift_is_told_and_mended_once(
+def test_drift_is_reported_and_mended_once(
     project: uuid.UUID, spoil: Callable[[uuid.UUID], None], messages: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     spoil(project)

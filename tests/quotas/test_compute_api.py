@@ -177,7 +177,7 @@ def test_a_limit_below_what_is_used_needs_force(path: str, operator_api: Api, pe
         assert changed["ram"] == 1000
 
 
-def test_in_use_and_reserved_are_told_apart(path: str, people: People) -> None:
+def test_in_use_and_reserved_are_distinguished(path: str, people: People) -> None:
     cloud = Cloud.make()
     cloud.add_host("kelvin")
     cloud.launch(people.alice.context)

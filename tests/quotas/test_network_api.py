@@ -136,7 +136,7 @@ def test_what_is_no_id_of_a_project_is_not_found(operator_api: Api, project: str
     assert operator_api.delete(f"{V2}/{project}").status_code == 404
 
 
-def test_over_quota_is_a_conflict_in_neutrons_words(people: People) -> None:
+def test_over_quota_is_a_conflict_with_neutrons_message(people: People) -> None:
     cloud = Cloud.make()
     set_limit(people.alice.project_id, "ports", 1)
     network.create_port(people.alice.project_id, cloud.network)

@@ -98,7 +98,7 @@ def test_a_row_is_there_differs_or_is_not_there() -> None:
         ([ONE, ["Smoke", "x"]], "Smoke is not a section"),
     ],
 )
-def test_what_is_wrong_with_the_notes_is_said(rows: list[list[str]], text: str) -> None:
+def test_what_is_wrong_with_the_notes_is_reported(rows: list[list[str]], text: str) -> None:
     with pytest.raises(NotesError, match=text):
         image(*rows).finish()
 

@@ -45,7 +45,7 @@ def server(people: People) -> str:
 
 
 @pytest.mark.parametrize("service", sorted({each.service for each in REFUSED} - MANY))
-def test_what_is_not_offered_is_said_as_the_reference_says(people: People, server: str, service: str) -> None:
+def test_what_is_not_offered_is_reported_as_the_reference_says(people: People, server: str, service: str) -> None:
     api = Api(people.operator)
 
     def check(operation: Operation) -> None:

@@ -87,7 +87,7 @@ def test_every_capability_must_be_met_and_the_reason_names_them() -> None:
 
 
 @pytest.mark.parametrize("name", [*NUMBERS, *WORDS, *LISTS, *NAMES])
-def test_what_can_be_asked_is_said(name: str) -> None:
+def test_what_can_be_asked_is_reported(name: str) -> None:
     assert ALL[name](state_with()) not in ("", frozenset())
     assert isinstance(ALL[name](host()), int | str | frozenset)
 
@@ -168,7 +168,7 @@ def test_an_image_needs_a_version_of_its_hypervisor() -> None:
     )
 
 
-def test_an_image_that_needs_both_is_told_what_each_host_lacks() -> None:
+def test_what_each_host_lacks_for_an_image_that_needs_both_is_reported() -> None:
     spec = replace(SPEC, architecture="x86_64", hypervisor_type="kvm", hypervisor_versions=">=9.0")
     arm = host("arm", architecture="aarch64", hypervisor_type="KVM", hypervisor_version=9_000_000)
     old = host("old", architecture="x86_64", hypervisor_type="KVM", hypervisor_version=8_002_000)
@@ -190,6 +190,6 @@ def test_an_image_that_needs_both_is_told_what_each_host_lacks() -> None:
         ({"architecture": "x86_64", "hypervisor_type": "xen"}, "have what the image needs"),
     ],
 )
-def test_hosts_that_suit_an_image_are_said_to_have_what_it_asks_for(asked: dict[str, str], words: str) -> None:
+def test_hosts_that_suit_an_image_are_reported_with_what_it_asks_for(asked: dict[str, str], words: str) -> None:
     other = host(architecture="aarch64", hypervisor_type="KVM")
     assert rank([other], replace(SPEC, **asked)).filters[-1].words == words

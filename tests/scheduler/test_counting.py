@@ -53,7 +53,7 @@ def test_when_counting_ends_for_lack_of_room_the_lack_is_explained() -> None:
     assert explain(count.decision) == "2 hosts → 0 have enough memory: 2 GiB requested, 0 MiB is the most free."
 
 
-def test_when_all_find_a_place_the_first_decision_is_told() -> None:
+def test_when_all_find_a_place_the_first_decision_is_reported() -> None:
     count = how_many([host("four"), host("also")], SPEC, DEFAULTS, 3)
     assert (count.fits, count.decision.suitable) == (3, 2)
     assert {item.host.instances for item in count.decision.ranked} == {0}

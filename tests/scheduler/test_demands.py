@@ -120,12 +120,12 @@ def test_hosts_offer_what_a_guest_needs() -> None:
         ),
     ],
 )
-def test_each_filter_says_why_in_words_for_users(spec: RequestSpec, name: str, reason: str) -> None:
+def test_each_filter_says_why_for_users(spec: RequestSpec, name: str, reason: str) -> None:
     assert reasons([KELVIN], spec) == (name, reason)
     assert reason in explain(rank([KELVIN], spec))
 
 
-def test_what_a_request_does_not_ask_is_not_told() -> None:
+def test_what_a_request_does_not_ask_is_not_reported() -> None:
     run = {result.name for result in rank(ALL, SPEC).filters}
     asked_always = {
         "ComputeFilter",

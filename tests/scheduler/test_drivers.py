@@ -76,7 +76,7 @@ def test_a_zone_is_obeyed_and_else_the_default_one_taken() -> None:
     assert names(hosts, replace(SPEC, availability_zone="nova"), options) == ["here"]
 
 
-def test_without_a_default_zone_one_must_be_said() -> None:
+def test_without_a_default_zone_one_must_be_specified() -> None:
     options = driven("availability-zone", zone="")
     decision = decide([host()], SPEC, options)
     assert explain(decision) == (

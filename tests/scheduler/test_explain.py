@@ -24,7 +24,7 @@ def test_the_sentence_counts_what_is_left_and_names_the_lack() -> None:
     assert explain(decision) == funnel(decision) == sentence
 
 
-def test_one_is_told_in_the_singular() -> None:
+def test_one_is_reported_in_the_singular() -> None:
     decision = decide([*HOSTS, host("good")], replace(SPEC, vcpus=1), DEFAULTS)
     assert funnel(decision) == "7 hosts → 5 are up → 4 have enough memory → 1 has enough disk."
     assert explain(decision) == ""

@@ -107,7 +107,7 @@ def test_limits_are_those_of_the_settings_unless_the_aggregates_say_another() ->
     assert unlimited == {"full", "ours", "free"}
 
 
-def test_a_filter_of_ones_own_is_run_and_told_of() -> None:
+def test_a_filter_of_ones_own_is_run_and_reported() -> None:
     made = options(FILTERS=["default", f"{OWN}.QuietHosts"])
     decision = decide([host("loud", instances=2), host("quiet", instances=1)], SPEC, made)
     assert [item.host.name for item in decision.ranked] == ["quiet"]
@@ -159,7 +159,7 @@ def test_a_driver_that_chooses_none_is_named_to_blame() -> None:
         ({"PLACEMENT": "pile"}, ["NOVELLA_SCHEDULER_PLACEMENT", "'pile'", "spread or pack"]),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(settings: dict[str, Any], words: list[str]) -> None:
+def test_what_is_wrong_is_reported_in_a_sentence(settings: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(SchedulerSettingError) as refused:
         options(**settings)
     assert [word for word in words if word not in str(refused.value)] == []

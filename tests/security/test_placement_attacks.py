@@ -91,7 +91,7 @@ def test_counting_servers_measures_no_more_than_the_quota(people: People, cloud:
 # ----- hosts that speak of servers of others --------------------------------------------------------------------------
 
 
-def test_a_host_that_claims_a_server_is_told_nothing_of_it(cloud: Cloud, alice: RequestContext) -> None:
+def test_a_host_that_claims_a_server_is_not_notified_of_it(cloud: Cloud, alice: RequestContext) -> None:
     """Whoever knows an id must not learn interfaces, addresses and firewall rules by saying that there is a guest of
     it.
     """
@@ -107,7 +107,7 @@ def test_a_host_that_claims_a_server_is_told_nothing_of_it(cloud: Cloud, alice: 
     assert liar.take() == []
 
 
-def test_a_host_that_has_leftovers_is_told_nothing_of_the_server(cloud: Cloud, alice: RequestContext) -> None:
+def test_a_host_that_has_leftovers_is_not_notified_of_the_server(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("one")
     row = with_an_interface(cloud, alice)
     liar = cloud.add_host("two")

@@ -48,7 +48,7 @@ def sent(people: People, world: World, ref: str) -> tuple[Api, list[str]]:
 
 
 @pytest.mark.slow
-def test_no_secret_is_told(world: World, people: People, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_secret_is_reported(world: World, people: People, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     logging.getLogger("django.db.backends").setLevel(logging.INFO)
     texts = sent(people, world, world.ids["public_image"])

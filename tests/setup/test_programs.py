@@ -63,7 +63,7 @@ def test_each_of_several_hosts_has_an_agent_with_places_of_its_own(tmp_path: Pat
         assert len({each[option] for each in options}) == 3
 
 
-def test_this_machine_as_the_one_host_is_told_of_no_switch(tmp_path: Path) -> None:
+def test_this_machine_as_the_one_host_is_notified_of_no_switch(tmp_path: Path) -> None:
     data = DataFolder(tmp_path / "data", CHECKOUT / "var")
     (agent,) = [each for each in programs(data, 8000, Hosts.of_this_machine(0), RunAs()) if each.name == "agent"]
     options = options_of(agent.command)

@@ -167,7 +167,7 @@ def test_what_an_older_version_kept_moves_into_the_portals_folder(reachable: Pat
     assert data.database.read_text() == "db.sqlite3"
 
 
-def test_a_folder_that_cannot_be_moved_is_said(reachable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_moved_is_reported(reachable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = folder_of(reachable)
     (data.path / "images").mkdir()
 
@@ -195,7 +195,7 @@ def test_an_operator_names_another_account_or_none(
 
 
 @pytest.mark.slow
-def test_an_account_that_is_of_no_use_is_said_and_root_goes_on(
+def test_an_account_that_is_of_no_use_is_reported_and_root_goes_on(
     reachable: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = folder_of(reachable)
@@ -213,7 +213,7 @@ def test_an_account_that_is_of_no_use_is_said_and_root_goes_on(
     assert data.portal.stat().st_uid == OTHER.pw_uid
 
 
-def test_a_program_that_is_missing_is_said(reachable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_is_missing_is_reported(reachable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, chosen = handed_over(reachable)
     monkeypatch.setenv("PATH", str(reachable))
     with pytest.raises(RunAsError, match=r"setpriv|unshare"):

@@ -120,7 +120,7 @@ def test_a_checkout_that_cannot_be_written_keeps_nothing(
     assert contents(one) == ("migrated", "a", "image")
 
 
-def test_a_failure_is_said_and_nothing_of_it_is_kept(
+def test_a_failure_is_reported_and_nothing_of_it_is_kept(
     cloud: Callable[[str], Counted], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Counted, "fails", "migrate")

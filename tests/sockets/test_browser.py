@@ -69,7 +69,7 @@ async def test_one_frame_has_the_page_and_the_tray(open_socket: Open, people: Pe
     assert frame["html"] == "instances|wonderland|2instances|wonderland|1tray|wonderland|1"
 
 
-async def test_every_page_of_the_project_is_told(open_socket: Open, people: People) -> None:
+async def test_every_page_of_the_project_is_reported(open_socket: Open, people: People) -> None:
     sockets = [await browser(open_socket, person) for person in (people.alice, people.bob, people.alice)]
     for socket in sockets:
         await socket.json()
@@ -81,7 +81,7 @@ async def test_every_page_of_the_project_is_told(open_socket: Open, people: Peop
     ]
 
 
-async def test_what_everybody_sees_is_told_to_every_project(open_socket: Open, people: People) -> None:
+async def test_what_everybody_sees_is_reported_to_every_project(open_socket: Open, people: People) -> None:
     socket = await browser(open_socket, people.alice)
     await socket.json()
     await in_db(transaction.atomic(lambda: record(EVERYBODY, "network", {"n": 3})))()
@@ -152,7 +152,7 @@ async def test_a_host_that_is_not_ours_is_refused(open_socket: Open, people: Peo
 
 
 @pytest.mark.parametrize("cookie", ["", "novella_session=nonsense", "novella_session", 'novella_session="'])
-async def test_without_a_session_the_page_is_told_to_sign_in(open_socket: Open, cookie: str) -> None:
+async def test_without_a_session_the_page_is_instructed_to_sign_in(open_socket: Open, cookie: str) -> None:
     socket = await open_socket(PAGE, origin=ORIGIN, cookie=cookie)
     assert await socket.closed() == follower.ENDED
 

@@ -257,7 +257,9 @@ async def test_a_host_that_refuses_is_asked_again_later(guest: Guest, answer: Ca
     assert (await page.json())["text"] == "up"
 
 
-async def test_a_host_that_does_not_dial_is_said_in_a_sentence(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_host_that_does_not_dial_is_reported_in_a_sentence(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(guest_logs, "DIAL_WITHIN", 0.05)
     page = await guest.follow()
     await tell(guest.agent, CallReply(id=(await guest.next_call()).id, result=ConsoleOpened()))
@@ -274,7 +276,7 @@ async def test_a_server_without_a_guest_yet_is_waited_for(guest: Guest) -> None:
     assert (await page.json())["text"] == "up"
 
 
-async def test_a_host_that_is_away_is_said_in_a_sentence(
+async def test_a_host_that_is_away_is_reported_in_a_sentence(
     open_socket: Open, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guest_logs, "ANSWER_WITHIN", 0.1)

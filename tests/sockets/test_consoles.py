@@ -267,7 +267,7 @@ async def test_only_the_host_that_was_asked_dials_and_once(cast: Cast, open_sock
         ("failed", joined.NO_HOST),
     ],
 )
-async def test_what_the_host_refuses_is_said(cast: Cast, answer: str, code: int) -> None:
+async def test_what_the_host_refuses_is_reported(cast: Cast, answer: str, code: int) -> None:
     page = await cast.look(await cast.token(protocol="serial"))
     call = await hear(cast.agent)
     await tell(cast.agent, CallReply(id=call.id, result=CallError(code=answer, message="Somebody else has it.")))

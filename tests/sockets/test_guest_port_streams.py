@@ -92,7 +92,7 @@ async def guest(port: int, people: People, tmp_path: Path) -> AsyncIterator[Gues
         await guest.stop()
 
 
-async def test_what_is_said_comes_back(guest: Guest) -> None:
+async def test_what_is_specified_comes_back(guest: Guest) -> None:
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(100):
             writer.write(data)
@@ -102,7 +102,7 @@ async def test_what_is_said_comes_back(guest: Guest) -> None:
         assert await read(client, 100_000) == b"\x00\xff" * 50_000
 
 
-async def test_each_side_may_have_said_its_last_before_the_other(guest: Guest) -> None:
+async def test_each_side_may_have_ended_before_the_other(guest: Guest) -> None:
     """As for ``ssh host cat <file`` or an HTTP/1.0 server: one direction ends, the other goes on."""
 
     async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -124,7 +124,7 @@ async def test_each_side_may_have_said_its_last_before_the_other(guest: Guest) -
     assert (values[0]["bytes_to_guest"], values[0]["bytes_from_guest"]) == ("200000", "6")
 
 
-async def test_the_guest_may_have_said_its_last_first(guest: Guest) -> None:
+async def test_the_guest_may_have_ended_first(guest: Guest) -> None:
     heard: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -126,7 +126,7 @@ async def test_whoever_hangs_up_takes_the_other_along(cast: Cast) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("query", ["", "port=0", "port=65536", "port=-1", "port=x", "port=2²", "port=22&address=here"])
-async def test_what_is_no_port_or_address_is_said(cast: Cast, query: str) -> None:
+async def test_what_is_no_port_or_address_is_reported(cast: Cast, query: str) -> None:
     code, reason = await cast.refused(query)
     assert code == follower.INVALID
     assert "must be" in reason
@@ -222,7 +222,9 @@ async def test_one_user_has_so_many_and_others_have_theirs(cast: Cast, settings:
         ("failed", joined.NO_HOST, "The server's host could not open the tunnel."),
     ],
 )
-async def test_what_the_host_refuses_is_said_and_not_logged(cast: Cast, answer: str, code: int, reason: str) -> None:
+async def test_what_the_host_refuses_is_reported_and_not_logged(
+    cast: Cast, answer: str, code: int, reason: str
+) -> None:
     person = await cast.look()
     call = await hear(cast.agent)
     await tell(cast.agent, CallReply(id=call.id, result=CallError(code=answer, message="Full.")))
@@ -341,7 +343,7 @@ async def test_connections_that_follow_each_other_are_one_entry(cast: Cast) -> N
 
 
 @pytest.mark.slow
-async def test_every_connection_is_told(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_connection_is_reported(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     notifications: list[tuple[str, Any]] = []
     monkeypatch.setattr(tunnels, "notify", lambda instance, name, note: notifications.append((name, note)))
     person, _ = await cast.joined("port=443")

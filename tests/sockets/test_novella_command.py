@@ -208,7 +208,7 @@ async def test_what_goes_wrong_is_one_line(
 
 
 @pytest.mark.deep
-async def test_a_stopped_server_is_said(guest: Guest) -> None:
+async def test_a_stopped_server_is_reported(guest: Guest) -> None:
     await in_db(Instance.objects.update)(power_state=4)
     output, complaint, code = await result_of(await novella(guest, "tunnel", "web:22", "--stdio"))
     assert (output, complaint, code) == (b"", f"novella: Instance {guest.server.id} is not ready\n", errors.NOT_READY)

@@ -69,7 +69,7 @@ async def test_a_person_who_does_not_read_holds_the_guest_up(place: Place) -> No
 
 @pytest.mark.slow
 @pytest.mark.deep
-async def test_a_tunnels_ends_are_told_from_process_to_process(
+async def test_a_tunnels_ends_are_reported_from_process_to_process(
     several: Callable[..., Several], people: People, tmp_path: Path
 ) -> None:
     """Of so many tunnels, some are passed on between processes."""

@@ -21,7 +21,7 @@ def _found(world: World, metadata: str) -> Any:
 
 
 @pytest.mark.both_databases("sql")
-def test_pairs_of_metadata_are_taken_as_they_are_said(world: World) -> None:
+def test_pairs_of_metadata_are_stored_as_they_were_sent(world: World) -> None:
     metadata = {"cpu": "4", "7": "seven", "u": "you", "list": "a, b: c", "quo\"ted'": "'it'", "é": "ü"}
     ident = world.make(metadata=metadata)
     world.make(metadata={"cpu": "40"})

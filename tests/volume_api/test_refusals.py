@@ -22,12 +22,12 @@ def _message(answer: Any, code: int = 400) -> str:
     return str(fault["message"])
 
 
-def test_a_size_that_is_too_large_is_told_how_large_one_may_be(world: World) -> None:
+def test_the_largest_size_is_reported_for_one_that_is_too_large(world: World) -> None:
     requested = {"volume": {"size": 2097152}}
     assert "2097151" in _message(world.alice.post(f"{V3}/volumes", requested, **NEWEST))
 
 
-def test_words_that_are_neither_yes_nor_no_are_refused(world: World) -> None:
+def test_texts_that_are_neither_yes_nor_no_are_refused(world: World) -> None:
     ident = world.make()
     for method, path in (
         ("delete", f"volumes/{ident}?cascade=maybe"),
@@ -128,7 +128,7 @@ def test_a_quota_below_what_is_used_is_set_when_asked_to_by_force(world: World) 
     assert world.alice.post(f"{V3}/volumes", {"volume": {"size": 1}}, **NEWEST).status_code == 413
 
 
-def test_pools_are_told_among_what_is_filtered(world: World) -> None:
+def test_pools_are_reported_among_what_is_filtered(world: World) -> None:
     [pool] = world.alice.get(f"{V3}/resource_filters?resource=pool", **NEWEST).json()["resource_filters"]
     assert pool["filters"] == ["name", "volume_type"]
 

@@ -174,7 +174,7 @@ def test_lists_are_filtered_sorted_and_cut(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_metadata_and_what_is_said_of_a_volume(world: World) -> None:
+def test_metadata_and_what_is_reported_of_a_volume(world: World) -> None:
     ident = world.make(metadata={"a": "1"})
     where = f"{V3}/volumes/{ident}/metadata"
     assert world.alice.post(where, {"metadata": {"b": "2"}}).json() == {"metadata": {"a": "1", "b": "2"}}
@@ -518,7 +518,7 @@ def test_without_a_pool_the_volume_is_in_error_and_a_message_says_why(world: Wor
     )
 
 
-def test_versions_are_told_without_a_token(client: Any) -> None:
+def test_versions_are_reported_without_a_token(client: Any) -> None:
     assert client.get("/volume/").status_code == 300
     [version] = client.get("/volume/v3/").json()["versions"]
     assert (version["id"], version["min_version"], version["version"]) == ("v3.0", "3.0", "3.71")

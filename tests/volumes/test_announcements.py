@@ -29,7 +29,7 @@ def notified() -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_life_is_told_in_cinders_words_and_wakes_the_pages(town: Town) -> None:
+def test_changes_are_reported_as_in_cinder_and_wake_the_pages(town: Town) -> None:
     volume = town.make(name="data")
     attachment = town.attach(volume)
     Extend.begin(town.alice, volume.id, 2)
@@ -62,7 +62,7 @@ def test_a_life_is_told_in_cinders_words_and_wakes_the_pages(town: Town) -> None
 
 
 @pytest.mark.slow
-def test_what_is_said_of_a_volume_and_a_frozen_pool(town: Town) -> None:
+def test_what_is_reported_of_a_volume_and_a_frozen_pool(town: Town) -> None:
     volume = town.make(metadata={"a": "b"})
     StoragePool.objects.update(frozen=True)
     for change in (

@@ -84,7 +84,7 @@ def test_a_backup_is_whole_with_its_manifest_and_what_an_earlier_run_left_goes(s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["flipped", "cut", "bomb", "missing", "manifest"])
-def test_damage_in_the_store_is_told(tmp_path: Path, damage: str) -> None:
+def test_damage_in_the_store_is_reported(tmp_path: Path, damage: str) -> None:
     store, backup_id, parts = FolderStore(tmp_path), uuid.uuid4(), _parts()
     for number, chunk in enumerate(parts):
         backup_data.keep_chunk(Place(store, backup_id), number, chunk, 64 * MIB)
@@ -141,7 +141,9 @@ def test_a_full_folder_takes_nothing_and_keeps_nothing_half(tmp_path: Path, monk
     assert store.objects("a") == []
 
 
-def test_an_s3_store_in_trouble_is_tried_again_and_then_told(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_s3_store_in_trouble_is_tried_again_and_then_reported(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = s3_store(server)
     server.faults = [503, 0, 500]
     store.put("a", "1", b"one")

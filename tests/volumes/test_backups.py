@@ -227,7 +227,7 @@ def test_a_backup_whose_record_alone_is_behind_is_completed(town: Town, disks: M
 
 
 @pytest.mark.slow
-def test_a_damaged_backup_is_told_and_the_volume_keeps_what_it_had(
+def test_a_damaged_backup_is_reported_and_the_volume_keeps_what_it_had(
     town: Town, disks: MemoryCopies, settings: Any
 ) -> None:
     volume, other = town.make(1), town.make(1)
@@ -244,7 +244,7 @@ def test_a_damaged_backup_is_told_and_the_volume_keeps_what_it_had(
 
 
 @pytest.mark.slow
-def test_a_host_sends_and_gets_only_what_it_was_told(town: Town, disks: MemoryCopies) -> None:
+def test_a_host_sends_and_gets_only_what_it_was_sent_for(town: Town, disks: MemoryCopies) -> None:
     volume = town.make(1)
     backup = back_up(town, volume)
     mine, other = link_of(town), ClientLink(town.cloud.add_host("faraday").host)

@@ -69,7 +69,7 @@ def test_a_volume_that_is_held_for_a_server_that_is_over_is_given_back(town: Tow
 
 
 @pytest.mark.both_databases("locks")
-def test_a_pool_counts_anew_and_one_that_nobody_serves_is_told(town: Town) -> None:
+def test_a_pool_counts_anew_and_one_that_nobody_serves_is_reported(town: Town) -> None:
     town.make(3)
     StoragePool.objects.update(allocated_gb=1)
     repair_only("pool_counters")
@@ -87,7 +87,7 @@ def contents(town: Town, monkeypatch: pytest.MonkeyPatch) -> list[StoredVolume]:
     return stored
 
 
-def test_data_without_a_record_and_records_without_data_are_told_and_left_alone(
+def test_data_without_a_record_and_records_without_data_are_reported_and_left_alone(
     town: Town, contents: list[StoredVolume]
 ) -> None:
     volume, strange = town.make(), str(uuid.uuid4())
@@ -122,7 +122,7 @@ def test_data_that_was_ordered_away_and_is_there_again_is_removed_and_no_other(
 
 
 @pytest.mark.slow
-def test_attachments_that_are_no_disk_of_their_server_are_given_back_and_disks_without_one_told(town: Town) -> None:
+def test_attachments_that_are_no_disk_of_their_server_are_given_back_and_disks_without_one_reported(town: Town) -> None:
     server, volume = town.cloud.launch(town.alice), town.make()
     attachment = town.attach(volume, server.id)
     repair_only("block_devices")
@@ -151,7 +151,7 @@ def test_disks_of_guests_and_attachments_are_compared_both_ways(town: Town, monk
 
 
 @pytest.mark.parametrize("name", ["clone-{}-0123abcd", "image-{}-0123abcd", "unmanaged-{}-0123abcd", "backup-{}"])
-def test_what_copies_have_left_of_a_volume_is_removed_and_strange_snapshots_are_told(
+def test_what_copies_have_left_of_a_volume_is_removed_and_strange_snapshots_are_reported(
     town: Town, contents: list[StoredVolume], name: str
 ) -> None:
     volume, copy = town.make(), str(uuid.uuid4())
@@ -173,13 +173,13 @@ def test_what_copies_have_left_of_a_volume_is_removed_and_strange_snapshots_are_
     assert look("pool_contents") == [], "the copy goes on"
 
 
-def test_a_pool_whose_host_is_said_to_be_dead_is_told(town: Town) -> None:
+def test_a_pool_whose_host_is_reported_as_dead_is_reported(town: Town) -> None:
     town.make()
     Host.objects.update(forced_down=True)
     assert [(each.subject, each.severity) for each in look("pools")] == [(f"pool {town.pool.name}", "warning")]
 
 
-def test_a_snapshot_that_nothing_ends_is_told(town: Town) -> None:
+def test_a_snapshot_that_nothing_ends_is_reported(town: Town) -> None:
     volume = town.make()
     CreateSnapshot.begin(town.alice, volume.id, SnapshotRequest())
     assert look("volumes") == []
@@ -188,7 +188,7 @@ def test_a_snapshot_that_nothing_ends_is_told(town: Town) -> None:
 
 
 @pytest.mark.slow
-def test_a_daemon_that_nobody_needs_or_that_forgot_a_client_is_told_again(
+def test_a_daemon_that_nobody_needs_or_that_forgot_a_client_is_notified_again(
     town: Town, contents: list[StoredVolume]
 ) -> None:
     volume = town.make()

@@ -94,7 +94,7 @@ def test_bytes_that_move_are_shown_and_bits_are_for_who_needs_them(town: Town) -
         image_to_get(town.host.id, volume.id, town.cloud.image.id)
 
 
-def test_what_is_said_after_a_reset_changes_nothing(town: Town, operator: RequestContext) -> None:
+def test_what_is_reported_after_a_reset_changes_nothing(town: Town, operator: RequestContext) -> None:
     volume = Create.begin(town.alice, VolumeRequest(size_gb=1))
     reset_status(operator, volume.id, status="error")
     town.agent.work()
@@ -192,7 +192,7 @@ def test_a_dead_host_is_not_waited_for(town: Town, ceph: ScriptedPool, operator:
 
 
 @pytest.mark.slow
-def test_what_lies_on_a_dead_host_alone_is_refused_in_words_until_it_is_back(
+def test_what_lies_on_a_dead_host_alone_is_refused_with_a_message_until_it_is_back(
     town: Town, operator: RequestContext
 ) -> None:
     volume, other = town.make(), town.make()
@@ -304,7 +304,7 @@ def test_a_volume_whose_pool_no_host_serves_is_not_connected(town: Town) -> None
 
 
 @pytest.mark.slow
-def test_a_machine_that_starts_anew_is_told_the_keys_of_what_it_served(town: Town) -> None:
+def test_a_machine_that_starts_anew_is_sent_the_keys_of_what_it_served(town: Town) -> None:
     secret = VolumeType.objects.create(name="secret")
     TypeEncryption.objects.create(volume_type=secret, provider="luks")
     held, given_back, elsewhere = (town.make(volume_type="secret") for _ in range(3))

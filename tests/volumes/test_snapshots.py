@@ -63,7 +63,7 @@ def test_a_snapshot_is_taken_cloned_and_deleted(town: Town) -> None:
 
 
 @pytest.mark.slow
-def test_a_volume_goes_with_its_snapshots_only_when_that_is_said(town: Town) -> None:
+def test_a_volume_is_deleted_with_its_snapshots_only_if_that_is_requested(town: Town) -> None:
     volume = town.make()
     taken(town, volume)
     with pytest.raises(InvalidVolumeError):

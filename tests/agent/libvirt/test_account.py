@@ -74,7 +74,7 @@ def test_guests_that_use_kvm_need_an_account_that_may(
     assert not choose(settings(tmp_path), "qemu").is_root
 
 
-def test_qemu_is_told_its_account_and_filters_its_system_calls() -> None:
+def test_qemu_is_started_with_its_account_and_filters_its_system_calls() -> None:
     conf = qemu_conf.render(Account("novella-guests", 900, 901), ["cpu", "memory"], Path("/run/n/pki")).splitlines()
     assert {'user = "+900"', 'group = "+901"', "seccomp_sandbox = 1"} <= set(conf)
     assert {'cgroup_controllers = [ "cpu", "memory" ]', 'nbd_tls_x509_cert_dir = "/run/n/pki"'} <= set(conf)

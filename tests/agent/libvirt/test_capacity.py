@@ -17,7 +17,7 @@ CAPABILITIES = """
 """
 
 
-def test_model_topology_and_features_are_told() -> None:
+def test_model_topology_and_features_are_reported() -> None:
     assert _processor(CAPABILITIES) == {
         "arch": "x86_64",
         "model": "Skylake",
@@ -29,6 +29,6 @@ def test_model_topology_and_features_are_told() -> None:
     }
 
 
-def test_what_is_not_said_is_left_out() -> None:
+def test_what_is_not_specified_is_left_out() -> None:
     assert _processor("<capabilities><host><cpu><arch>x86_64</arch></cpu></host></capabilities>") == {"arch": "x86_64"}
     assert _processor("<capabilities/>") == {}

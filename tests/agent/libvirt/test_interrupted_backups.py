@@ -119,7 +119,9 @@ def test_nodes_without_a_job_go_and_jobs_of_others_stay(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("qemu", [Qemu(copy="backup"), Qemu("libvirt-3-storage")])
-def test_what_does_not_end_is_said_and_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch, qemu: Qemu) -> None:
+def test_what_does_not_end_is_reported_and_not_waited_for_without_end(
+    monkeypatch: pytest.MonkeyPatch, qemu: Qemu
+) -> None:
     qemu.stubborn = True
     with pytest.raises(RetryableHostError):
         end(monkeypatch, qemu)

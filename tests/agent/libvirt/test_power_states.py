@@ -81,7 +81,7 @@ def test_errors_of_libvirt_become_the_hosts() -> None:
     connection.close()
 
 
-def test_a_hypervisor_that_is_not_there_is_said_to_be_unavailable() -> None:
+def test_a_hypervisor_that_is_not_there_is_reported_as_unavailable() -> None:
     connection = Connection("qemu+unix:///system?socket=/nonexistent/sock", lambda *_: None, lambda: None)
     with pytest.raises(HypervisorUnavailableError, match="does not answer"):
         connection.open()

@@ -82,7 +82,7 @@ def test_user_data_that_is_not_base64_is_refused(spec: InstanceSpec) -> None:
         seed_files(replace(spec, user_data="a"))
 
 
-def test_an_interface_with_dhcp_is_told_so(spec: InstanceSpec) -> None:
+def test_an_interface_with_dhcp_is_notified(spec: InstanceSpec) -> None:
     config = loaded(spec, "network-config")
     assert config == {
         "version": 2,
@@ -161,7 +161,7 @@ def test_a_guest_without_interfaces_has_the_same_drive(spec: InstanceSpec) -> No
     assert loaded(bare, "ec2/latest/meta-data.json")["local-ipv4"] == ""
 
 
-def test_an_interface_with_a_tag_is_told_of(spec: InstanceSpec) -> None:
+def test_an_interface_with_a_tag_is_reported(spec: InstanceSpec) -> None:
     assert loaded(spec, "openstack/latest/meta_data.json")["devices"] == []
     [port, *others] = spec.ports
     spec = replace(spec, ports=[replace(port, tag="dmz"), *others])

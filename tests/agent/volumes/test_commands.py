@@ -142,7 +142,7 @@ async def test_a_volume_through_its_commands(tmp_path: Path, daemons: Daemons, d
     assert daemons.descriptions() == []
 
 
-async def test_what_fails_is_told_and_leaves_the_volume(tmp_path: Path, daemons: Daemons) -> None:
+async def test_what_fails_is_reported_and_leaves_the_volume(tmp_path: Path, daemons: Daemons) -> None:
     volumes, pool, _ = make_volumes(tmp_path, daemons, "fake", "?fault=snapshot:retryable")
     spec = VolumeSpec(id=str(uuid.uuid4()), pool_id=pool, size_gb=1)
     async with on_stage(make_stage(tmp_path, volumes=volumes)) as stage:

@@ -72,7 +72,7 @@ def test_what_has_no_room_is_refused_and_writes_wait_for_room(pool: Pool, tmp_pa
 
 
 @pytest.mark.parametrize("room", [0, 64 << 10], ids=["no room", "room for a part"])
-def test_a_backup_that_has_no_room_on_its_way_back_is_told(tmp_path: Path, room: int) -> None:
+def test_a_backup_that_has_no_room_on_its_way_back_is_reported(tmp_path: Path, room: int) -> None:
     store, key = Store(), str(uuid.uuid4())
     store.sealed[key] = StoredBackup(1 << 30, "", [StoredChunk("0")])
     store.chunks[key] = [next(chunks([Extent(0, MIB, zero=False)], lambda _, length: b"\x01" * length))]

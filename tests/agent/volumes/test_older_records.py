@@ -119,7 +119,7 @@ def test_what_was_seen_outlives_the_agent_and_a_month(tmp_path: Path, monkeypatc
     store.close()
 
 
-def test_a_volume_of_before_is_not_said_to_have_no_clients() -> None:
+def test_a_volume_of_before_is_not_reported_to_have_no_clients() -> None:
     memory = VolumeMemory(StateStore(None))
     body = SnapshotVolumeRequest(volume=VolumeSpec(id="v", pool_id="p", size_gb=1, version=2), snapshot_id="s")
     memory.begin(body)
@@ -128,7 +128,7 @@ def test_a_volume_of_before_is_not_said_to_have_no_clients() -> None:
     assert [(each.clients, each.gone) for each in memory.listed()] == [(None, False)]
 
 
-def test_data_that_was_encrypted_is_said_to_be_so_when_its_key_is_not_named() -> None:
+def test_data_that_was_encrypted_is_reported_as_such_when_its_key_is_not_named() -> None:
     memory, spec = VolumeMemory(StateStore(None)), VolumeSpec(id="v", pool_id="p", size_gb=1, version=2)
     for each in (replace(spec, encryption=VolumeEncryption(key="a2V5")), replace(spec, version=3)):
         body = ConnectVolumeRequest(volume=each, clients=[])

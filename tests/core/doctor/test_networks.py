@@ -220,7 +220,7 @@ def test_a_host_that_waits_for_a_command_which_is_no_more(settled: Cloud, alice:
 
 
 @pytest.mark.slow
-def test_a_host_that_was_never_told(settled: Cloud, alice: RequestContext) -> None:
+def test_a_host_that_was_never_notified(settled: Cloud, alice: RequestContext) -> None:
     row = settled.running(alice)
     Delivery.objects.filter(kind=NETWORK).delete()
     mark(NETWORK, [settled.network.id])

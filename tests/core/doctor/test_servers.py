@@ -147,7 +147,7 @@ def test_a_move_that_never_ended(cloud: Cloud, alice: RequestContext) -> None:
     assert repaired("migrations") == "It is closed."
 
 
-def test_a_move_that_an_operator_cut_off_is_only_told(cloud: Cloud, alice: RequestContext) -> None:
+def test_a_move_that_an_operator_cut_off_is_only_reported(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     resize(context("alice"), row.id, "2")
     cloud.run()

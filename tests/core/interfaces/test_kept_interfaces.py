@@ -279,7 +279,9 @@ def test_an_address_that_another_has_got_since_is_taken_from_the_interface_and_n
 
 
 @pytest.mark.slow
-def test_a_host_is_told_again_what_the_interfaces_may_do(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
+def test_a_host_is_notified_again_of_what_the_interfaces_may_do(
+    cloud: Cloud, running: Instance, agent: ScriptedAgent
+) -> None:
     """Whatever was opened since the copy is closed as the records say."""
     copy = Copy()
     (key,) = interfaces(running)

@@ -24,7 +24,7 @@ def _nobody_works(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("taken", [False, True])
 @pytest.mark.parametrize("leaving", [False, True])
-def test_what_its_owner_wants_is_told_to_the_host_again(
+def test_what_its_owner_wants_is_reported_to_the_host_again(
     cloud: Cloud, running: Instance, agent: ScriptedAgent, *, leaving: bool, taken: bool
 ) -> None:
     """The host reports no second time how a command ended that it knows."""

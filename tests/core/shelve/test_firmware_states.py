@@ -239,7 +239,7 @@ def test_the_state_is_encrypted_and_follows_the_newest_key(
     assert firmware_states.encrypt_again(Fernet(Fernet.generate_key())) == (0, [str(secure.id)])
 
 
-def test_a_state_whose_key_is_lost_is_said_to_be_lost(
+def test_a_state_whose_key_is_lost_is_reported_as_lost(
     cloud: Cloud, secure: Instance, alice: RequestContext, operator: RequestContext
 ) -> None:
     offloaded(cloud, secure, alice, operator)

@@ -188,7 +188,7 @@ def test_without_its_image_it_stays_on_its_shelf(cloud: Cloud, offloaded: Instan
     assert "image was removed" in (action(offloaded, "unshelve").message or "")
 
 
-def test_a_silent_host_is_told_to_destroy_and_another_one_tried(
+def test_a_silent_host_is_instructed_to_destroy_and_another_one_tried(
     cloud: Cloud, h1: ScriptedAgent, offloaded: Instance, alice: RequestContext
 ) -> None:
     cloud.add_host("h2")

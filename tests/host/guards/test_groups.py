@@ -39,7 +39,7 @@ def pings(one: Interface, address: str, patience: float = 1) -> bool:
     return "1 packets received" in one.space.run("busybox", "ping", "-c1", f"-W{int(patience)}", address, check=False)
 
 
-def test_a_group_that_nobody_told_of_allows_nothing(guard: Guard) -> None:
+def test_an_unknown_group_allows_nothing(guard: Guard) -> None:
     one, two = guard.plug(1), guard.plug(2)
     with serving(two, 22):
         assert not reaches(one, two, 22)
@@ -388,7 +388,7 @@ def test_an_interface_whose_own_rules_are_refused_passes_nothing(guard: Guard, m
     SecurityRule(direction="ingress", protocol="icmp", port_range_min=300),
     SecurityRule(direction="ingress", remote_ip_prefix="2001:db8::/32"),
 ])  # fmt: skip
-def test_a_rule_that_cannot_be_is_said(guard: Guard, rule: SecurityRule) -> None:
+def test_a_rule_that_cannot_be_is_reported(guard: Guard, rule: SecurityRule) -> None:
     guard.plug(1)
     guard.allow(EGRESS, rule)
     with pytest.raises(RefusedGroupError):

@@ -22,7 +22,7 @@ def space() -> Iterator[Space]:
 
 
 @pytest.mark.parametrize("missing", ["bridge", "interface"])
-def test_an_interface_or_its_bridge_that_is_gone_is_said(space: Space, missing: str) -> None:
+def test_an_interface_or_its_bridge_that_is_gone_is_reported(space: Space, missing: str) -> None:
     if missing == "bridge":
         space.run("ip", "link", "add", "one", "type", "veth", "peer", "name", "two")
     else:

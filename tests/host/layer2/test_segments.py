@@ -38,7 +38,7 @@ def test_guests_of_one_network_reach_each_other_across_hosts_and_no_other_networ
     assert [interfaces(host) for host in rack.hosts] == [set(), set()]
 
 
-def test_the_forwarding_table_has_what_was_told_and_nothing_else(rack: Rack) -> None:
+def test_the_forwarding_table_has_what_was_sent_and_nothing_else(rack: Rack) -> None:
     one, two = rack.hosts
     net = document(33)
     there = rack.plug(two, net, 3)
@@ -144,7 +144,9 @@ def test_a_network_that_is_down_passes_nothing(rack: Rack) -> None:
         (Segment(type="vlan", id=5, physical_network="machine"), "no VLANs"),
     ],
 )
-def test_a_segment_that_the_host_does_not_have_is_refused_in_words(rack: Rack, segment: Segment, words: str) -> None:
+def test_a_segment_that_the_host_does_not_have_is_refused_with_a_message(
+    rack: Rack, segment: Segment, words: str
+) -> None:
     one, _ = rack.hosts
     with pytest.raises(RetryableHostError, match=words):
         one.process.network.apply(document(37, segment=segment), 1)

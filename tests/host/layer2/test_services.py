@@ -66,7 +66,7 @@ def dnsmasq(host: Machine, net: NetworkDocument) -> int:
     return int(path.read_text())
 
 
-def test_an_address_that_a_guest_takes_is_told_once(rack: Rack) -> None:
+def test_an_address_that_a_guest_takes_is_reported_once(rack: Rack) -> None:
     host, net = rack.hosts[0], document(41)
     guest = rack.plug(host, net, 1)
     network = host.process.network
@@ -182,7 +182,7 @@ def test_hundreds_of_guests_on_one_network(rack: Rack) -> None:
     rack.forget(net)
 
 
-def test_other_names_are_asked_for_through_the_machine_and_inner_ones_are_not_told(rack: Rack) -> None:
+def test_other_names_are_asked_for_through_the_machine_and_inner_ones_are_not_reported(rack: Rack) -> None:
     one, _ = rack.hosts
     with NameServer(rack.beside("192.168.50.99/24"), "192.168.50.99") as server:
         net = document(45)

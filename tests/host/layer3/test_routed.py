@@ -57,7 +57,7 @@ def test_an_extra_route_leads_through_a_guest(town: Town) -> None:
 
 
 @pytest.mark.deep
-def test_an_address_that_nobody_was_told_of_is_found_on_the_other_host(town: Town) -> None:
+def test_an_address_that_nobody_knows_is_found_on_the_other_host(town: Town) -> None:
     """A router asks for it without being taken for one that has moved."""
     one, two = inner(1), inner(2)
     router = town.router(1, one, two, gateway=False)

@@ -66,7 +66,7 @@ def guess(times: int, first: int = 1, **who: Any) -> set[str]:
 REFUSED = "The request you have made requires authentication."
 
 
-def test_right_password_is_refused_in_the_same_words_until_the_time_is_over(alice: Person, clock: Any) -> None:
+def test_right_password_is_refused_with_the_same_message_until_the_time_is_over(alice: Person, clock: Any) -> None:
     assert guess(6) == {REFUSED}
     assert attempt(PASSWORD) == REFUSED
     assert lockout_of(alice.user) == timezone.now() + timedelta(seconds=600)

@@ -96,7 +96,7 @@ def test_body_that_cannot_be_right_is_400(people: People, body: Any) -> None:
 
 
 class TestExpiry:
-    def test_only_who_knows_it_is_told(self, people: People) -> None:
+    def test_only_who_knows_it_is_notified(self, people: People) -> None:
         expire(people.alice)
         right, wrong = issue(people.alice), issue(people.alice, "wrong")
         assert (right.status_code, wrong.status_code) == (401, 401)
@@ -221,7 +221,9 @@ class TestPages:
         ("password", "again", "field"),
         [(NEW, "other", "again"), ("short", "short", "password"), (PASSWORD, PASSWORD, "password")],
     )
-    def test_what_cannot_be_is_said_at_its_field(self, people: People, password: str, again: str, field: str) -> None:
+    def test_what_cannot_be_is_reported_at_its_field(
+        self, people: People, password: str, again: str, field: str
+    ) -> None:
         expire(people.alice)
         answer = self.choose(Client(), password=password, again=again)
         assert answer.status_code == 422

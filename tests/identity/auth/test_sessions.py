@@ -68,7 +68,7 @@ def test_program_has_one_row_however_many_tokens_it_asks_for(alice: Person) -> N
     assert is_good(issue(alice)), "it may come again"
 
 
-def test_programs_are_told_apart(people: People) -> None:
+def test_programs_are_distinguished(people: People) -> None:
     alice = people.alice
     record, secret = create_application_credential(alice.user, alice.project, "robot")
     client = Client.of("192.0.2.1", "curl")

@@ -156,7 +156,7 @@ def test_administrators_look_into_tokens(people: People) -> None:
         assert Api(people.operator).get(f"{V2}/tokens/{bad}").status_code == 404
 
 
-def test_system_and_domain_tokens_cannot_be_said(people: People) -> None:
+def test_system_and_domain_tokens_cannot_be_shown(people: People) -> None:
     member = role_records(["member"])[0]
     grant(member, user=people.alice.user, system=True)
     value = issue_token(people.alice.user, "system", ("password",)).value

@@ -264,7 +264,7 @@ def test_no_token_of_it_is_good_elsewhere(alice: Person) -> None:
             context_of(data)
 
 
-def test_expiry_is_told_and_held(alice: Person) -> None:
+def test_expiry_is_reported_and_held(alice: Person) -> None:
     made = make(alice, expires_at="2099-01-31T12:00:00").json()["application_credential"]
     assert made["expires_at"] == "2099-01-31T12:00:00.000000"
     ends = timezone.now() + timedelta(seconds=30)

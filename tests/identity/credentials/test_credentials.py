@@ -262,7 +262,7 @@ def test_rotation_encrypts_again_and_drops_the_old_key(
         call_command("rotate_credential_keys", "--keep", "0")
 
 
-def test_lost_key_is_said_and_no_key_is_dropped(alice: Person, settings: Settings) -> None:
+def test_lost_key_is_reported_and_no_key_is_dropped(alice: Person, settings: Settings) -> None:
     shown = made(alice)
     keys.CREDENTIALS.add()
     (settings.CREDENTIAL_KEYS_DIR / "1").unlink()

@@ -134,7 +134,7 @@ def test_a_role_is_given_on_one(people: People, acme: Acme, targets: tuple[str, 
         grant(role_named("member"), user=acme.ed, **{name: given[name] for name in targets})
 
 
-def test_a_role_taken_away_is_gone_at_the_next_request_and_told(people: People, acme: Acme) -> None:
+def test_a_role_taken_away_is_gone_at_the_next_request_and_reported(people: People, acme: Acme) -> None:
     """Everybody whom it concerns looks again: a user, a project, or all when a group may be anybody anywhere."""
     member = role_named("member")
     ed_alone = {"user_id": str(acme.ed.id), "project_id": None}

@@ -36,7 +36,7 @@ def test_a_wrong_body_is_refused(alice: Person, folder: Publisher, body: object)
     assert Api(alice).post(ADD, body).status_code == 400
 
 
-def test_the_fault_of_the_index_is_told_to_operators(alice: Person, operator: Person, folder: Publisher) -> None:
+def test_the_fault_of_the_index_is_reported_to_operators(alice: Person, operator: Person, folder: Publisher) -> None:
     folder.publish(entry())
     (folder.folder / "index.json.sig").unlink()
     services.refresh()

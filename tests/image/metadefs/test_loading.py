@@ -91,7 +91,7 @@ def test_flavors_take_what_they_say() -> None:
                     extra_specs.check(prefix + name, value)
 
 
-def test_names_are_told_once() -> None:
+def test_names_are_reported_once() -> None:
     names = [each.name for each in KNOWN]
     assert len(names) == len(set(names))
     assert Type(IMAGE) in next(each for each in KNOWN if each.name == "OS::Compute::Hypervisor").types

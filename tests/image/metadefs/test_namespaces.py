@@ -55,7 +55,7 @@ def test_properties_have_the_names_that_they_have_on_the_thing_asked_for(operato
     assert list(Api(operator).get(f"{path}?resource_type=OS::Nova::Flavor").json()["properties"]) == ["speed"]
 
 
-def test_what_is_not_said_is_left_out(operator: Person) -> None:
+def test_what_is_not_specified_is_left_out(operator: Person) -> None:
     shown = Api(operator).get(define(operator)).json()
     assert set(shown) == {"namespace", "visibility", "protected", "owner", "created_at", "updated_at", "self", "schema"}
     assert (shown["visibility"], shown["protected"]) == ("private", False)

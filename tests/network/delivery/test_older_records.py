@@ -105,7 +105,7 @@ def test_rules_are_closed_again_as_soon_as_the_host_is_back(
 
 
 @pytest.mark.slow
-def test_a_change_over_a_standing_link_is_told_above_the_host_s_number(
+def test_a_change_over_a_standing_link_is_reported_above_the_host_s_number(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
 ) -> None:
     mine, one, _ = group
@@ -124,7 +124,7 @@ def test_a_change_over_a_standing_link_is_told_above_the_host_s_number(
 
 @pytest.mark.slow
 @pytest.mark.both_databases
-def test_another_document_under_the_same_number_is_told_again(
+def test_another_document_under_the_same_number_is_reported_again(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
 ) -> None:
     """The last transaction is lost, and the next change has its number."""
@@ -179,7 +179,7 @@ def waited_for() -> int:
 
 
 @pytest.mark.slow
-def test_a_change_is_told_although_the_end_of_the_one_before_is_lost(
+def test_a_change_is_reported_although_the_end_of_the_one_before_is_lost(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
 ) -> None:
     mine, one, two = group
@@ -197,7 +197,7 @@ def test_a_change_is_told_although_the_end_of_the_one_before_is_lost(
 
 
 @pytest.mark.slow
-def test_what_was_forgotten_is_told_again_although_that_end_is_lost(
+def test_what_was_forgotten_is_reported_again_although_that_end_is_lost(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
 ) -> None:
     mine, one, _ = group
@@ -237,7 +237,7 @@ def test_after_restore_nobody_waits_for_commands_that_ended_since_the_copy(
 
 
 @pytest.mark.slow
-def test_a_host_of_an_older_version_is_told_again_by_the_number_alone(
+def test_a_host_of_an_older_version_is_notified_again_by_the_number_alone(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
 ) -> None:
     mine, one, _ = group
@@ -272,7 +272,7 @@ def change_floating_ip(cloud: Cloud, router: Router, floating: FloatingIP) -> No
         [(ROUTER, change_router), (NETWORK, change_network), (FLOATING_IP, change_floating_ip)], lambda _: "all"
     ),
 )
-def test_networks_routers_and_floating_ips_are_told_again(
+def test_networks_routers_and_floating_ips_are_reported_again(
     cloud: Cloud, alice: RequestContext, kind: str, change: Callable[[Cloud, Router, FloatingIP], None]
 ) -> None:
     first, _, one, two = two_guests(cloud, alice)
@@ -318,7 +318,7 @@ def test_what_the_records_do_not_know_is_forgotten(cloud: Cloud, alice: RequestC
 
 
 @pytest.mark.slow
-def test_a_deleted_record_that_is_back_is_told_again(cloud: Cloud, alice: RequestContext) -> None:
+def test_a_deleted_record_that_is_back_is_reported_again(cloud: Cloud, alice: RequestContext) -> None:
     """The host has forgotten it under a higher number than that of the records."""
     first, _, one, two = two_guests(cloud, alice)
     _, floating = led_out(cloud, alice, first)
@@ -402,7 +402,7 @@ def test_a_vni_that_was_given_again_before_its_host_was_back_is_named(
 
 
 @pytest.mark.slow
-def test_a_host_that_refuses_every_number_is_told_by_the_clock(cloud: Cloud, alice: RequestContext) -> None:
+def test_a_host_that_refuses_every_number_is_notified_by_the_clock(cloud: Cloud, alice: RequestContext) -> None:
     instance = cloud.running(alice)
     agent = cloud.agent_of(instance)
     Network.objects.filter(id=cloud.network.id).update(mtu=1300)
@@ -465,7 +465,7 @@ def test_versions_of_a_large_network_follow_each_other_slowly(
 
 
 @pytest.mark.slow
-def test_after_restore_hosts_are_told_everything_again_and_newer_ones_are_named(
+def test_after_restore_hosts_are_sent_everything_again_and_newer_ones_are_named(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(restored, "LOOK_AGAIN", 0)

@@ -58,7 +58,7 @@ CLAIMS: list[Claim] = [
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("claim", CLAIMS, ids=["none", "invented", "odd", "another's", "of another number"])
-def test_a_host_is_told_nothing_of_a_network_that_it_was_never_told_of(
+def test_a_host_is_not_notified_of_a_network_that_it_does_not_know(
     cloud: Cloud, hosts: tuple[ScriptedAgent, ScriptedAgent], claim: Claim
 ) -> None:
     mine, liar = hosts
@@ -75,7 +75,7 @@ def test_a_host_is_told_nothing_of_a_network_that_it_was_never_told_of(
     assert not Delivery.objects.filter(host_id=liar.host.id).exists()
 
 
-def test_a_host_does_not_get_back_what_it_was_told_to_forget(
+def test_a_host_does_not_get_back_what_it_should_forget(
     cloud: Cloud, hosts: tuple[ScriptedAgent, ScriptedAgent]
 ) -> None:
     mine, _ = hosts
@@ -107,7 +107,7 @@ def test_what_hosts_make_up_is_no_work_for_anybody(cloud: Cloud, hosts: tuple[Sc
     assert services.create_network(project, "other").segmentation_id != cloud.network.segmentation_id
 
 
-def test_what_a_host_was_told_and_no_record_knows_is_bounded(
+def test_what_a_host_was_sent_and_no_record_knows_is_bounded(
     cloud: Cloud, hosts: tuple[ScriptedAgent, ScriptedAgent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(comparing, "MOST_UNKNOWN", 2)
@@ -144,7 +144,7 @@ def test_marks_hold_over_a_rotation_of_keys_and_are_made_anew(
     assert Delivery.objects.filter(kind=NETWORK, host_id=mine.host.id, kept=True).exists()
 
 
-def test_a_document_with_a_mark_of_an_older_key_is_told_again(
+def test_a_document_with_a_mark_of_an_older_key_is_reported_again(
     cloud: Cloud, hosts: tuple[ScriptedAgent, ScriptedAgent], settings: Settings
 ) -> None:
     mine, _ = hosts

@@ -77,7 +77,7 @@ def test_both_hosts_of_a_network_know_each_other_and_the_other_s_guests(cloud: C
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("domain", "served"), [("example.org.", "example.org"), ("", "novalocal")])
-def test_hosts_are_told_a_domain_that_can_be_served(
+def test_hosts_are_notified_a_domain_that_can_be_served(
     cloud: Cloud, alice: RequestContext, domain: str, served: str
 ) -> None:
     _, _, one, _ = two_guests(cloud, alice)
@@ -87,7 +87,7 @@ def test_hosts_are_told_a_domain_that_can_be_served(
 
 
 @pytest.mark.slow
-def test_both_hosts_are_told_whose_domains_names_are_in_when_a_network_is_shared_and_when_it_is_no_more(
+def test_both_hosts_are_notified_of_whose_domains_names_are_in_when_a_network_is_shared_and_when_it_is_no_more(
     cloud: Cloud, alice: RequestContext
 ) -> None:
     network = services.create_network(alice.project_id, "own")
@@ -176,7 +176,7 @@ def test_a_rule_reaches_every_host_and_an_address_group_comes_with_its_ranges(
 
 
 @pytest.mark.slow
-def test_a_group_that_a_rule_names_is_told_where_the_rule_is(cloud: Cloud, alice: RequestContext) -> None:
+def test_a_group_that_a_rule_names_is_sent_where_the_rule_is(cloud: Cloud, alice: RequestContext) -> None:
     one, named = cloud.running(alice), SecurityGroup.objects.create(project_id=alice.project_id, name="clients")
     group = SecurityGroup.objects.get(project_id=alice.project_id, name="default")
     SecurityGroupRule.objects.create(group=group, direction="ingress", remote_group=named)
@@ -207,7 +207,7 @@ def test_many_changes_are_one_command_while_the_host_works_on_the_one_before(
 
 
 @pytest.mark.slow
-def test_what_is_too_long_for_an_agent_is_not_sent_and_is_said(
+def test_what_is_too_long_for_an_agent_is_not_sent_and_is_reported(
     cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent, group = cloud.agent_of(cloud.running(alice)), SecurityGroup.objects.get(project_id=alice.project_id)
@@ -278,7 +278,7 @@ def test_what_a_port_changes_is_one_job(cloud: Cloud) -> None:
     assert not DeliveryMark.objects.exists()
 
 
-def test_a_subject_of_which_hosts_cannot_be_told_holds_up_no_other(
+def test_a_subject_that_cannot_be_sent_to_hosts_holds_up_no_other(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other, sent = services.create_network(cloud.network.project_id, "other"), []
@@ -299,7 +299,7 @@ def test_a_subject_of_which_hosts_cannot_be_told_holds_up_no_other(
 
 
 @pytest.mark.slow
-def test_what_did_not_change_is_not_told_again(cloud: Cloud, alice: RequestContext) -> None:
+def test_what_did_not_change_is_not_reported_again(cloud: Cloud, alice: RequestContext) -> None:
     two_guests(cloud, alice)
     many = HostCommand.objects.count()
     jobs.look_over()
@@ -318,7 +318,7 @@ def router_between(cloud: Cloud, alice: RequestContext) -> tuple[Router, Network
 
 
 @pytest.mark.slow
-def test_a_router_and_all_it_joins_are_told_where_one_of_its_networks_is(cloud: Cloud, alice: RequestContext) -> None:
+def test_a_router_and_all_it_joins_are_sent_where_one_of_its_networks_is(cloud: Cloud, alice: RequestContext) -> None:
     instance = cloud.running(alice)
     agent = cloud.agent_of(instance)
     router, other = router_between(cloud, alice)
@@ -385,7 +385,7 @@ def floating_ip(router: Router, external: Network, guest: Port | None) -> Floati
 
 
 @pytest.mark.slow
-def test_a_floating_ip_is_told_at_its_guest_s_host_and_moves_with_it(cloud: Cloud, alice: RequestContext) -> None:
+def test_a_floating_ip_is_reported_at_its_guest_s_host_and_moves_with_it(cloud: Cloud, alice: RequestContext) -> None:
     first, second, one, two = two_guests(cloud, alice)
     router, external = with_gateway(cloud, alice)
     floating = floating_ip(router, external, port_of(first))
@@ -408,7 +408,7 @@ def test_a_floating_ip_is_told_at_its_guest_s_host_and_moves_with_it(cloud: Clou
 
 
 @pytest.mark.slow
-def test_both_hosts_of_a_migration_are_told_of_the_guest_s_traffic_before_it_moves(
+def test_both_hosts_of_a_migration_are_notified_of_the_guest_s_traffic_before_it_moves(
     cloud: Cloud, alice: RequestContext
 ) -> None:
     first, _, one, two = two_guests(cloud, alice)
@@ -559,7 +559,7 @@ def test_on_an_external_network_of_our_own_hosts_know_where_addresses_are(cloud:
 
 
 @pytest.mark.slow
-def test_a_failure_is_said_at_the_network_and_tried_again(cloud: Cloud, alice: RequestContext) -> None:
+def test_a_failure_is_reported_at_the_network_and_tried_again(cloud: Cloud, alice: RequestContext) -> None:
     instance = cloud.running(alice)
     agent = cloud.agent_of(instance)
     Network.objects.filter(id=cloud.network.id).update(mtu=1400)
@@ -579,7 +579,7 @@ def test_a_failure_is_said_at_the_network_and_tried_again(cloud: Cloud, alice: R
 
 
 @pytest.mark.slow
-def test_a_host_that_lost_its_documents_is_told_again(
+def test_a_host_that_lost_its_documents_is_notified_again(
     cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("provisioning.hosts.enrolment.CONTRACT_VERSION", DOCUMENTS)
@@ -605,7 +605,7 @@ def test_a_host_that_lost_its_documents_is_told_again(
 
 
 @pytest.mark.slow
-def test_another_underlay_address_is_told_to_the_others(cloud: Cloud, alice: RequestContext) -> None:
+def test_another_underlay_address_is_reported_to_the_others(cloud: Cloud, alice: RequestContext) -> None:
     _, _, one, two = two_guests(cloud, alice)
     two.host.host_ip = "192.0.2.99"
     audits.audit(two.host.id, two.audit(8, 8192, 100), "192.0.2.99")
@@ -617,7 +617,7 @@ def test_another_underlay_address_is_told_to_the_others(cloud: Cloud, alice: Req
 
 @pytest.mark.slow
 @pytest.mark.parametrize("claimed", ["the other's", "192.0.2.99", "not an address; x", "224.0.0.1", "127.0.0.1"])
-def test_an_address_that_is_not_a_hosts_own_is_told_to_nobody(
+def test_an_address_that_is_not_a_hosts_own_is_reported_to_nobody(
     cloud: Cloud, alice: RequestContext, claimed: str
 ) -> None:
     _, _, one, two = two_guests(cloud, alice)
@@ -630,7 +630,7 @@ def test_an_address_that_is_not_a_hosts_own_is_told_to_nobody(
 
 
 @pytest.mark.slow
-def test_hosts_of_another_machine_are_not_told_of_loopback_addresses(cloud: Cloud, alice: RequestContext) -> None:
+def test_hosts_of_another_machine_are_not_reported_loopback_addresses(cloud: Cloud, alice: RequestContext) -> None:
     _, _, one, two = two_guests(cloud, alice)
     Host.objects.filter(id=two.host.id).update(host_ip="127.0.0.1")
     mark(NETWORK, [cloud.network.id])
@@ -653,7 +653,7 @@ def test_a_command_that_was_lost_is_sent_anew(cloud: Cloud, alice: RequestContex
 
 
 @pytest.mark.both_databases("locks")
-def test_nothing_is_told_to_a_host_of_before_or_one_that_is_gone(cloud: Cloud, alice: RequestContext) -> None:
+def test_nothing_is_reported_to_a_host_of_before_or_one_that_is_gone(cloud: Cloud, alice: RequestContext) -> None:
     Host.objects.update(contract_version=DOCUMENTS - 1)
     instance = cloud.running(alice)
     mark(NETWORK, [cloud.network.id])

@@ -77,7 +77,7 @@ def test_one_is_taken_led_moved_and_given_back(
     assert not guest_addresses().filter(address="203.0.113.3").exists()
 
 
-def test_a_wanted_address_is_given_once_and_only_from_the_range(alice: Person, external: Network) -> None:
+def test_a_requested_address_is_given_once_and_only_from_the_range(alice: Person, external: Network) -> None:
     floating = services.create_floating_ip(alice.project_id, external, address="203.0.113.5")
     assert floating.address == "203.0.113.5"
     with pytest.raises(IpAddressInUseError):

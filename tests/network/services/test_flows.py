@@ -38,7 +38,7 @@ def flow(**changes: Any) -> Flow:
         ({"prefix": ""}, {"prefix": None}),
     ],
 )
-def test_what_may_be_said_is_kept_in_one_form(changes: dict[str, Any], kept: dict[str, Any]) -> None:
+def test_what_may_be_specified_is_kept_in_one_form(changes: dict[str, Any], kept: dict[str, Any]) -> None:
     made = flow(**changes)
     assert {name: getattr(made, name) for name in kept} == kept
 
