@@ -104,9 +104,9 @@ class DriverContract:
         return spec.uuid
 
     def listed(self, driver: ComputeDriver, uuid: str) -> tuple[int, PowerState] | None:
-        found = [(guest.attempt, guest.power_state) for guest in driver.guests() if guest.uuid == uuid]
-        assert len(found) <= 1
-        return found[0] if found else None
+        result = [(guest.attempt, guest.power_state) for guest in driver.guests() if guest.uuid == uuid]
+        assert len(result) <= 1
+        return result[0] if result else None
 
     def test_a_host_can_be_initialised_again(self, driver: ComputeDriver, guest: str) -> None:
         driver.init_host()

@@ -114,16 +114,16 @@ async def frames(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 async def test_a_log_is_followed_byte_by_byte(frames: Follow, writer: Writer) -> None:
     writer.log = b"\xffone\xe2"
-    found = await frames()
-    assert unpack(await anext(found)) == (0, b"\xffone\xe2")
+    result = await frames()
+    assert unpack(await anext(result)) == (0, b"\xffone\xe2")
     writer.log += b"\x98\x83two"
-    assert unpack(await anext(found)) == (5, b"\x98\x83two")
+    assert unpack(await anext(result)) == (5, b"\x98\x83two")
 
 
 async def test_a_log_without_a_byte_says_where_it_is(frames: Follow, writer: Writer) -> None:
-    found = await frames()
-    assert unpack(await anext(found)) == (0, b"")
-    coming = asyncio.ensure_future(anext(found))
+    result = await frames()
+    assert unpack(await anext(result)) == (0, b"")
+    coming = asyncio.ensure_future(anext(result))
     await asyncio.sleep(0.05)
     assert not coming.done()
     writer.log += b"one"
@@ -132,28 +132,28 @@ async def test_a_log_without_a_byte_says_where_it_is(frames: Follow, writer: Wri
 
 async def test_a_log_that_begins_anew_is_sent_from_its_beginning(frames: Follow, writer: Writer) -> None:
     writer.log = b"a long one"
-    found = await frames()
-    await anext(found)
+    result = await frames()
+    await anext(result)
     writer.log = b"new"
-    assert unpack(await anext(found)) == (0, b"new")
+    assert unpack(await anext(result)) == (0, b"new")
 
 
 async def test_much_at_once_comes_in_pieces(frames: Follow, writer: Writer) -> None:
     writer.log = b"x" * 300_000
-    found = await frames()
-    first = unpack(await anext(found))
+    result = await frames()
+    first = unpack(await anext(result))
     assert (first.start, first.end) == (300_000 - console_pieces.MOST_BYTES, 300_000)
     writer.log += b"y" * 100_000
-    sizes = [len(unpack(await anext(found)).data) for _ in range(2)]
+    sizes = [len(unpack(await anext(result)).data) for _ in range(2)]
     assert sizes == [calls.FOLLOWED_BYTES, 100_000 - calls.FOLLOWED_BYTES]
 
 
 async def test_the_frames_end_with_the_guest(frames: Follow, writer: Writer) -> None:
-    found = await frames()
-    await anext(found)
+    result = await frames()
+    await anext(result)
     writer.error = InstanceNotFoundError("There is no such instance on this host.")
     with pytest.raises(InstanceNotFoundError):
-        await anext(found)
+        await anext(result)
 
 
 @pytest.mark.parametrize(
@@ -178,9 +178,9 @@ async def test_the_guest_agent_lists_file_systems_while_the_guest_runs(tmp_path:
     async with on_stage(make_stage(tmp_path)) as stage:
         spec = make_spec()
         await stage.do(build(spec))
-        found = await stage.host.answer(FileSystemsCall(instance_id=spec.uuid))
-        assert isinstance(found, FileSystems)
-        assert [(each.mount_point, each.disks) for each in found.file_systems] == [("/", ["vda"])]
+        result = await stage.host.answer(FileSystemsCall(instance_id=spec.uuid))
+        assert isinstance(result, FileSystems)
+        assert [(each.mount_point, each.disks) for each in result.file_systems] == [("/", ["vda"])]
         await stage.do(power(spec.uuid, "stop"))
         answer = await stage.host.answer(FileSystemsCall(instance_id=spec.uuid))
         assert isinstance(answer, CallError)

@@ -24,12 +24,12 @@ def test_many_at_a_time_are_done_together_after_what_each_wrote() -> None:
             assert release.wait(PATIENCE)
 
     folded = Folded(render)
-    found: dict[int, bool] = {}
+    result: dict[int, bool] = {}
 
     def ask(number: int) -> None:
         written.append(number)
         folded()
-        found[number] = any(number in each for each in seen)
+        result[number] = any(number in each for each in seen)
 
     threads = [threading.Thread(target=ask, args=[0])]
     threads[0].start()
@@ -44,7 +44,7 @@ def test_many_at_a_time_are_done_together_after_what_each_wrote() -> None:
     for thread in threads:
         thread.join(PATIENCE)
     assert len(seen) == 2
-    assert found == dict.fromkeys(range(9), True)
+    assert result == dict.fromkeys(range(9), True)
 
 
 def test_a_failure_is_reported_and_does_not_count_as_done() -> None:

@@ -210,8 +210,8 @@ def test_hostile_arguments_never_reach_a_guest(serial: str, directory: str) -> N
 
 def test_output_of_a_guest_is_bounded() -> None:
     lie = f"device=/dev/{'x' * 9999}\ncontent=filesystem\nkind={'y' * 99}\nmounted=/\x1b[2J\n"
-    found = guest_disks.inspected(lie)
-    assert (len(found.device), len(found.kind), found.mount_point) == (255, 32, "/\ufffd[2J")
+    result = guest_disks.inspected(lie)
+    assert (len(result.device), len(result.kind), result.mount_point) == (255, 32, "/\ufffd[2J")
     for wrong in ("", "content=empty", "device=/dev/vdb\ncontent=strange", "\0"):
         with pytest.raises(GuestDiskError):
             guest_disks.inspected(wrong)

@@ -105,9 +105,9 @@ TRAITS: list[tuple[dict[str, str], dict[str, str], set[str]]] = [
 def test_hardware_is_read_from_image_and_flavor() -> None:
     def check(row: tuple[dict[str, str], dict[str, str], dict[str, Any]]) -> None:
         properties, specs, changed = row
-        found = read(properties, specs, 4)
-        assert {name: getattr(found, name) for name in Hardware.__struct_fields__
-                if getattr(found, name) != getattr(DEFAULT, name)} == changed  # fmt: skip
+        result = read(properties, specs, 4)
+        assert {name: getattr(result, name) for name in Hardware.__struct_fields__
+                if getattr(result, name) != getattr(DEFAULT, name)} == changed  # fmt: skip
 
     check_each(FOUND, check)
 

@@ -14,8 +14,8 @@ LOOPBACK, ELSEWHERE = "127.0.0.1", "192.0.2.1"
 
 @pytest.mark.parametrize(("reached", "bound"), [(LOOPBACK, LOOPBACK), (ELSEWHERE, "0.0.0.0")])  # noqa: S104
 def test_a_host_behind_nat_listens_on_all_its_addresses(reached: str, bound: str) -> None:
-    with Address(lambda: reached).listening() as found:
-        assert found.getsockname()[0] == bound
+    with Address(lambda: reached).listening() as result:
+        assert result.getsockname()[0] == bound
     assert Address(lambda: reached).bind() == bound
 
 

@@ -108,13 +108,13 @@ def test_the_kernel_shows_what_a_machine_uses(tmp_path: Path) -> None:
     (proc / "loadavg").write_text("1.25 0.5 0.1 1/100 7\n")
     interfaces = ["eth0: 1000 10 0 0 0 0 0 0 2000 20 0 0 0 0 0 0", "  tap1: 9 9 0 0 0 0 0 0 9 9 0 0 0 0 0 0"]
     (proc / "1/net/dev").write_text("Inter-| x\n face | y\n" + "\n".join([*interfaces, "  lo: 5 5 0 0 0 0 0 0 5 5"]))
-    found = dict(zip(HOST_SERIES, machine_usage(tmp_path, proc=proc, sys=sys), strict=True))
-    assert found["cpu"] == pytest.approx(16.0), "1600 ticks of a hundredth; guests are in them already"
-    assert (found["memory"], found["load"]) == (1000.0, 1.25)
-    assert (found["network_in"], found["network_out"]) == (1000, 2000)
-    assert (found["packets_in"], found["packets_out"]) == (10, 20)
-    assert found["disk"] is not None
-    assert found["disk_read"] is None, "the kernel shows no such device"
+    result = dict(zip(HOST_SERIES, machine_usage(tmp_path, proc=proc, sys=sys), strict=True))
+    assert result["cpu"] == pytest.approx(16.0), "1600 ticks of a hundredth; guests are in them already"
+    assert (result["memory"], result["load"]) == (1000.0, 1.25)
+    assert (result["network_in"], result["network_out"]) == (1000, 2000)
+    assert (result["packets_in"], result["packets_out"]) == (10, 20)
+    assert result["disk"] is not None
+    assert result["disk_read"] is None, "the kernel shows no such device"
 
 
 def test_what_the_kernel_does_not_show_is_unknown(tmp_path: Path) -> None:

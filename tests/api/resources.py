@@ -282,7 +282,7 @@ class Examined:
         if api is not None and answer.status_code == 403:
             return []
         assert answer.status_code == 200, answer.content
-        found = answer.json()[self.resource.plural]
-        listed = [{"name": name, **found[name]} for name in found] if isinstance(found, dict) else found
+        result = answer.json()[self.resource.plural]
+        listed = [{"name": name, **result[name]} for name in result] if isinstance(result, dict) else result
         inner = [each[self.resource.name] if each.keys() == {self.resource.name} else each for each in listed]
         return [each for each in inner if key in {str(each.get(name)) for name in ("id", "name", "namespace")}]

@@ -158,14 +158,14 @@ def test_a_sound_cloud_is_sound(scene: Scene) -> None:
 def test_what_is_planted_is_found(scene: Scene, name: str) -> None:
     plant, words = PLANTED[name]
     plant(scene)
-    found = [each.sentence for each in checks.settled(scene.seen)]
-    assert any(words in sentence for sentence in found), found
+    result = [each.sentence for each in checks.settled(scene.seen)]
+    assert any(words in sentence for sentence in result), result
 
 
 def test_whatever_is_left_at_the_end_is_found(scene: Scene) -> None:
-    found = " ".join(each.sentence for each in checks.empty(scene.seen))
+    result = " ".join(each.sentence for each in checks.empty(scene.seen))
     for words in ("is not deleted", "still has an allocation", "still has something"):
-        assert words in found
+        assert words in result
 
 
 def test_the_story_of_a_server_has_what_is_known_of_it(scene: Scene) -> None:
@@ -234,8 +234,8 @@ BY_EC2 = Operation(1, 0, "launch ec2", times=3, details={"min_count": 2, "max_co
     ],
 )
 def test_a_launch_makes_what_was_answered(operation: Operation, statuses: list[int], servers: int, wrong: bool) -> None:
-    found = list(outcomes.launched(operation, [Answer(status, None, "") for status in statuses], ["r-1"] * servers))
-    assert bool(found) is wrong, found
+    result = list(outcomes.launched(operation, [Answer(status, None, "") for status in statuses], ["r-1"] * servers))
+    assert bool(result) is wrong, result
 
 
 def test_servers_of_one_launch_have_one_reservation() -> None:

@@ -48,8 +48,8 @@ def test_a_host_tells_what_each_project_takes(people: People, cloud: Cloud, api:
     Host.objects.update(reserved_memory_mb=512)
     rows = [each["resource"] for each in at(people, "2.1").get(f"{HOSTS}/h1").json()["host"]]
     assert {row["host"] for row in rows} == {"h1"}
-    found = {row["project"]: (row["cpu"], row["memory_mb"], row["disk_gb"]) for row in rows}
-    assert found == {
+    result = {row["project"]: (row["cpu"], row["memory_mb"], row["disk_gb"]) for row in rows}
+    assert result == {
         "(total)": (8, 8192, 100),
         "(used_now)": (6, 6144 + 512, 24),
         "(used_max)": (6, 6144, 24),

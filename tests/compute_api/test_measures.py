@@ -80,7 +80,7 @@ def test_operators_see_pools(people: People) -> None:
     collect_pools(time.time())
     path = f"{V21}/novella-measures/pools/{pool.id}"
     series = Api(people.operator).get(f"{path}?series=used&series=size").json()["measures"]["series"]
-    assert {name: [round(each) for each in found["average"] if each] for name, found in series.items()} == {
+    assert {name: [round(each) for each in result["average"] if each] for name, result in series.items()} == {
         "used": [40] * 12,
         "size": [100] * 12,
     }

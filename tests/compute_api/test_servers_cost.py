@@ -19,8 +19,8 @@ def page_query(api: Api, path: str) -> str:
     """The statement that finds the servers of a page."""
     with CaptureQueriesContext(connection) as queries:
         assert api.get(path).status_code == 200
-    [found] = [query["sql"] for query in queries if re.search(r'FROM "compute_instance".* LIMIT 1\d\d', query["sql"])]
-    return str(found)
+    [result] = [query["sql"] for query in queries if re.search(r'FROM "compute_instance".* LIMIT 1\d\d', query["sql"])]
+    return str(result)
 
 
 def plan_of(statement: str) -> str:

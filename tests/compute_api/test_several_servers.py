@@ -89,9 +89,9 @@ def test_one_that_finds_no_host_leaves_the_others(api: Api, cloud: Cloud) -> Non
     rooms = len(cloud.agents)
     answer = create(api, cloud, min_count=rooms + 2)
     cloud.run()
-    found = made_by(api, answer.json()["reservation_id"])
-    assert Counter(server["status"] for server in found) == {"ACTIVE": rooms, "ERROR": 2}
-    for server in found:
+    result = made_by(api, answer.json()["reservation_id"])
+    assert Counter(server["status"] for server in result) == {"ACTIVE": rooms, "ERROR": 2}
+    for server in result:
         if server["status"] == "ERROR":
             assert server["fault"]["message"].startswith("No valid host was found.")
     assert Allocation.objects.count() == rooms
@@ -103,8 +103,8 @@ def test_one_that_fails_on_its_host_leaves_the_others(api: Api, cloud: Cloud) ->
     cloud.network.subnets.update(allocation_pools=[{"start": "10.20.0.10", "end": "10.20.0.11"}])
     answer = create(api, cloud, min_count=3)
     cloud.run()
-    found = made_by(api, answer.json()["reservation_id"])
-    assert Counter(server["status"] for server in found) == {"ACTIVE": 2, "ERROR": 1}
+    result = made_by(api, answer.json()["reservation_id"])
+    assert Counter(server["status"] for server in result) == {"ACTIVE": 2, "ERROR": 1}
     invariants.check()
 
 

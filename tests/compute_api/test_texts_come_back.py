@@ -212,8 +212,8 @@ def test_a_text_comes_back(people: People, cloud: Cloud, kind: str) -> None:
     assert answer.status_code in {200, 201, 202}, answer.content
     made = answer.json()[row.name] if row.name else answer.json()
     shown = api.get(path if row.shown == "." else f"{path}/{quote(row.shown or str(made['id']))}").json()
-    found = shown[row.name] if row.name else shown
+    result = shown[row.name] if row.name else shown
     for name, sent in row.sent.items():
         want = sorted(sent) if name == "tags" else sent
-        got = sorted(found[name]) if name == "tags" else found[name]
+        got = sorted(result[name]) if name == "tags" else result[name]
         assert got == want, name

@@ -71,10 +71,10 @@ def test_hours_count_what_lies_in_the_period(people: People) -> None:
     ran(other, 500)  # the whole week
     operator = Api(people.operator)
     assert usages(operator.get(f"{USAGE}?{WEEK}")) == {mine.hex: 31.0, other.hex: 168.0}
-    [found] = [
+    [result] = [
         each for each in operator.get(f"{USAGE}?{WEEK}").json()["tenant_usages"] if each["tenant_id"] == mine.hex
     ]
-    assert found == {
+    assert result == {
         "tenant_id": mine.hex,
         "start": "2026-03-03T12:00:00.000000",
         "stop": "2026-03-10T12:00:00.000000",
@@ -144,11 +144,11 @@ def test_details_are_shown_when_asked_for(people: People) -> None:
 )
 def test_periods(people: People, query: str, hours: float | None) -> None:
     ran(people.alice.project_id, 500)
-    found = usages(Api(people.operator).get(f"{USAGE}?{query}"))
+    result = usages(Api(people.operator).get(f"{USAGE}?{query}"))
     if hours is None:
-        assert sum(found.values()) == 0
+        assert sum(result.values()) == 0
     else:
-        assert found[people.alice.project_id.hex] == pytest.approx(hours)
+        assert result[people.alice.project_id.hex] == pytest.approx(hours)
 
 
 @each_row(

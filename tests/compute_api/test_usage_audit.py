@@ -45,8 +45,8 @@ def utc(text: str) -> datetime:
     ],
 )
 def test_the_period_that_ended_last(unit: str, beginning: str, ending: str) -> None:
-    found = completed_before(unit, utc("2026-03-10 11:40"))
-    assert (found.beginning, found.ending) == (utc(beginning), utc(ending))
+    result = completed_before(unit, utc("2026-03-10 11:40"))
+    assert (result.beginning, result.ending) == (utc(beginning), utc(ending))
 
 
 def test_a_period_that_ends_now_has_not_ended() -> None:

@@ -185,7 +185,7 @@ def test_a_host_that_was_declared_dead_may_come_back_with_the_new_data(move: Mov
 
 
 def undecided() -> list[str]:
-    return [found.sentence for found in older_volumes.undecided()]
+    return [result.sentence for result in older_volumes.undecided()]
 
 
 @pytest.fixture

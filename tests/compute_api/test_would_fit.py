@@ -48,8 +48,8 @@ def test_it_is_what_launches_then_find(api: Api, cloud: Cloud) -> None:
     """As many as it says find a place, and the next one does not, for the reason it gave."""
     foretold = ask(api, flavorRef="2", count=3)
     servers = [launch(api, cloud, flavorRef="2") for _ in range(3)]
-    found = [Instance.objects.get(id=server).vm_state for server in servers]
-    assert found.count("active") == foretold["fits"] == 2
+    result = [Instance.objects.get(id=server).vm_state for server in servers]
+    assert result.count("active") == foretold["fits"] == 2
     decision = api.get(f"{V21}/servers/{servers[-1]}/novella-scheduling").json()["decisions"][0]
     assert decision["filters"][-1]["name"] == foretold["filters"][-1]["name"]
     assert ask(api, flavorRef="2")["fits"] == 0

@@ -167,8 +167,8 @@ def test_without_an_image_and_two_sizes_nothing_runs(images: list[Image], flavor
 
 
 def test_lines_are_added_and_replaced() -> None:
-    found = with_changes({"a": {"b": "c"}}, ["a.b=d=e", "new.x=1"])
-    assert found == {"a": {"b": "d=e"}, "new": {"x": "1"}}
+    result = with_changes({"a": {"b": "c"}}, ["a.b=d=e", "new.x=1"])
+    assert result == {"a": {"b": "d=e"}, "new": {"x": "1"}}
     with pytest.raises(BenchError, match="no-dot=1"):
         with_changes({}, ["no-dot=1"])
 

@@ -68,8 +68,8 @@ def test_a_class_that_is_not_set_up_speaks_for_its_tests() -> None:
         "tempest.api.image.test_x.Broken.test_c[id-3]",
         f"{API}.test_lost",
     ]
-    found = results.complete(requested, rows)
-    assert [(each.verdict, each.detail) for each in found] == [
+    result = results.complete(requested, rows)
+    assert [(each.verdict, each.detail) for each in result] == [
         (Verdict.PASSED, ""),
         (Verdict.SKIPPED, "not enabled"),
         (Verdict.FAILED, "Conflict"),

@@ -22,6 +22,6 @@ def test_some_of_tempest_on_simulated_hosts(tmp_path: Path) -> None:
         cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    found = json.loads(kept.read_text())
-    assert found["about"]["hosts"] == "simulated"
-    assert sum(each["verdict"] == "passed" for each in found["results"]) > 10
+    result = json.loads(kept.read_text())
+    assert result["about"]["hosts"] == "simulated"
+    assert sum(each["verdict"] == "passed" for each in result["results"]) > 10

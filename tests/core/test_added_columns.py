@@ -17,11 +17,11 @@ CHANGED_LAST = {
 
 def test_every_added_column_has_a_value_for_older_processes() -> None:
     ours = {config.label for config in apps.get_app_configs() if config.name.startswith("provisioning.")}
-    found = set()
+    result = set()
     for (label, name), migration in MigrationLoader(None).disk_migrations.items():
         if label not in ours or name <= CHANGED_LAST.get(label, ""):
             continue
         added = [each for each in migration.operations if isinstance(each, AddField)]
         needed = [each for each in added if not (each.field.null or each.field.many_to_many)]
-        found |= {(label, name, each.name) for each in needed if each.field.db_default is NOT_PROVIDED}
-    assert found == set()
+        result |= {(label, name, each.name) for each in needed if each.field.db_default is NOT_PROVIDED}
+    assert result == set()

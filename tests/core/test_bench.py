@@ -60,9 +60,9 @@ def code_in_strings() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.slow
 def test_what_measurements_import_is_there() -> None:
-    found = set(code_in_strings())
-    assert ("provisioning.quotas.services.limits", "set_limit") in found
-    for module, name in found:
+    result = set(code_in_strings())
+    assert ("provisioning.quotas.services.limits", "set_limit") in result
+    for module, name in result:
         assert hasattr(importlib.import_module(module), name), f"{module} has no {name}"
 
 
@@ -98,9 +98,9 @@ def test_the_throughput_of_a_volume_is_met_or_missed_beside_the_bare_one(tmp_pat
     """From what guests say; the first turn, which fills the disk, does not count."""
     log = tmp_path / "console.log"
     log.write_text("Linux\n+measured 0 1.00 9.00 9.50 9.60 9.70\n+measured 1 10.00 11.00 12.00 13.00 15.00\n")
-    found = guest.figures(log, 1)
-    assert found == {"sequential write": [64], "sequential read": [64], "4 KiB write": [2], "4 KiB read": [1]}
-    rows = throughput_rows(found, {**found, "4 KiB read": [1.2]})
+    result = guest.figures(log, 1)
+    assert result == {"sequential write": [64], "sequential read": [64], "4 KiB write": [2], "4 KiB read": [1]}
+    rows = throughput_rows(result, {**result, "4 KiB read": [1.2]})
     assert [row.goal.rsplit(" ", 1)[1] for row in rows] == ["met", "met", "met", "missed"]
     assert beside([0.3, 0.2, 0.1], [0.1]).endswith("bare 100 ms, 2.0 times as long")
 

@@ -115,14 +115,14 @@ def test_the_table_has_goals_ratios_and_parts() -> None:
         (measure.LAUNCHES, 0): Series([10.0, 8.0, 12.0], 150, {}),
         (measure.LAUNCHES, 1): Series([25.0, 24.0, 26.0], 150, {}),
     }
-    found = table.Comparison(
+    result = table.Comparison(
         ["before, sqlite", "after, sqlite"],
         alone,
         together,
         [{"web": 102_400}, {"web": 51_200}],
         [table.Ratio("times better", 0, 1)],
     )
-    lines = [re.split(r"\s{2,}", line.strip()) for line in table.lines(found)]
+    lines = [re.split(r"\s{2,}", line.strip()) for line in table.lines(result)]
     assert [measure.TOKEN, "≤ 3", "6.0", "10.0", "4.0", "3.0", "3.0", "3.0", "2.00", "0.75"] in lines
     assert [measure.LAUNCHES, "≥ 20", "10.0", "8.0", "-", "25.0", "24.0", "-", "2.50", "-"] in lines
     assert [measure.PASSWORD, "≤ 45", *["-"] * 8] in lines

@@ -80,17 +80,17 @@ def test_the_first_moves_predict_nothing() -> None:
 def test_the_table_has_what_was_measured() -> None:
     assert [row.goal for row in rows_of(Found())] == ["0: met"]
     moves = [Moved(0, 2, 2)] * 4
-    found = Found(
+    result = Found(
         live=moves, dirty=moves, bare=[2.0] * 4, bare_pauses=[0.2] * 4, rest=[0.1], pauses=[0.2],
         dirty_pauses=[0.4], pings=[(1, 9)] * 2,
         cold=moves, copies=[1.0] * 4, aborts=[True, False], wrong=["two guests"],
     )  # fmt: skip
-    text = "\n".join(" ".join(row) for row in rows_of(found))
+    text = "\n".join(" ".join(row) for row in rows_of(result))
     assert "2 of 18" in text
     assert "1 aborted, 1 completed before" in text
     assert "two guests" in text
-    found.bare = found.bare_pauses = []
-    assert len(rows_of(found)) == text.count("\n") - 1, "no comparison"
+    result.bare = result.bare_pauses = []
+    assert len(rows_of(result)) == text.count("\n") - 1, "no comparison"
 
 
 class Broken(Line):
@@ -130,9 +130,9 @@ def test_a_lost_connection_is_counted_and_opened_again(
     monkeypatch: pytest.MonkeyPatch, panicked: bool, wrong: str
 ) -> None:
     monkeypatch.setattr("tools.bench.moves.command.time.sleep", lambda _: None)
-    found, guest = Found(), Guest(panicked=panicked)
-    command._use(cast(Mover, guest), "server", Broken(), found)
-    assert (found.answers, found.checks, found.wrong, guest.rebuilt) == (2, 3, [wrong], int(panicked))
+    result, guest = Found(), Guest(panicked=panicked)
+    command._use(cast(Mover, guest), "server", Broken(), result)
+    assert (result.answers, result.checks, result.wrong, guest.rebuilt) == (2, 3, [wrong], int(panicked))
 
 
 def test_a_guest_that_counts() -> None:

@@ -75,8 +75,8 @@ class TestTheQueueRunningATaskTwice:
         def take(index: int) -> list[int]:
             taken = []
             for _ in range(40):
-                if (found := rows.claim(["t"], f"group {index}")) is not None:
-                    taken.append(found.id)
+                if (result := rows.claim(["t"], f"group {index}")) is not None:
+                    taken.append(result.id)
             return taken
 
         results = in_threads(4, take)

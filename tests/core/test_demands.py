@@ -311,8 +311,8 @@ def test_the_wizard_says_so_before(hosts: Cloud, alice: RequestContext, operator
     merge_extra_specs(operator, hosts.big.flavorid, {"accel:device_profile": "fpga"}, rule=SETS)
 
     def choices() -> dict[str, FlavorChoice]:
-        found = flavor_choices(alice, Image.objects.get(pk=hosts.image.pk), limits_for(alice))
-        return {each.flavor.name: each for each in found}
+        result = flavor_choices(alice, Image.objects.get(pk=hosts.image.pk), limits_for(alice))
+        return {each.flavor.name: each for each in result}
 
     assert "accel:device_profile" in choices()[hosts.big.name].reason
     assert choices()[hosts.small.name].reason == ""
@@ -326,10 +326,10 @@ def test_the_wizard_says_so_before(hosts: Cloud, alice: RequestContext, operator
 def test_what_an_image_boots_by_is_found_in_its_data(cloud: Cloud, alice: RequestContext, *, can: bool) -> None:
     offer(cloud, plain=PLAIN, **({"rich": RICH} if can else {}))
     Image.objects.filter(id=cloud.image.id).update(found_firmware="uefi")
-    found = {"hw_firmware_type": "uefi"} if can else {}
+    result = {"hw_firmware_type": "uefi"} if can else {}
     server = cloud.running(alice)
-    assert (server.image_properties, server.host_name) == (found, "rich" if can else "plain")
-    assert boot_properties_of_volume({"found_firmware": "uefi", "size": "1"}) == {"size": "1", **found}
+    assert (server.image_properties, server.host_name) == (result, "rich" if can else "plain")
+    assert boot_properties_of_volume({"found_firmware": "uefi", "size": "1"}) == {"size": "1", **result}
     demand(cloud.image, hw_firmware_type="bios")
     assert boot_properties(cloud.image) == {"hw_firmware_type": "bios"}
     assert Image.objects.get(id=cloud.image.id).properties == {"hw_firmware_type": "bios"}

@@ -75,13 +75,13 @@ def test_a_cloud_at_work_is_well_and_stays_so(shared_cloud: Cloud) -> None:
     for name in ("one", "two"):
         shared_cloud.add_host(name, vcpus=32, memory_mb=65_536, disk_gb=200)
     WorkerBeat.objects.create(name="m:b:1", topics="scheduler", beat_at=timezone.now() + timedelta(days=1))
-    progress, found = Progress(), list[Finding]()
+    progress, result = Progress(), list[Finding]()
 
     def examine() -> None:
         while not progress.over:
             findings = examination.examine(wait=lambda _: progress.wait())
             treat(findings, repair=True)
-            found.extend(findings)
+            result.extend(findings)
 
     def work() -> None:
         try:
@@ -100,7 +100,7 @@ def test_a_cloud_at_work_is_well_and_stays_so(shared_cloud: Cloud) -> None:
         done = [pool.submit(apart(each)) for each in (work, examine, examine)]
         for each in done:
             each.result()
-    assert [str(each) for each in found] == []
+    assert [str(each) for each in result] == []
     assert Instance.objects.filter(vm_state=VmState.ACTIVE).count() == ROUNDS
     drain()
     invariants.check()

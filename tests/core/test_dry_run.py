@@ -120,9 +120,9 @@ def test_with_groups(cloud: Cloud, alice: RequestContext, unlimited: None, polic
 def test_the_decision_is_of_the_first_that_finds_none(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin", memory_mb=2500)
     cloud.add_host("ohm", memory_mb=512)
-    found = ask(alice, cloud, count=5)
-    assert (found.fits, found.asked, found.decision.suitable) == (2, 5, 0)
-    assert found.sentence == (
+    result = ask(alice, cloud, count=5)
+    assert (result.fits, result.asked, result.decision.suitable) == (2, 5, 0)
+    assert result.sentence == (
         "2 of 5 would fit now. 2 hosts → 0 have enough memory: 1 GiB requested, 512 MiB is the most free."
     )
     alone = ask(alice, cloud, count=1)
@@ -132,10 +132,10 @@ def test_the_decision_is_of_the_first_that_finds_none(cloud: Cloud, alice: Reque
 
 def test_counting_stops(cloud: Cloud, alice: RequestContext, operator: RequestContext) -> None:
     cloud.add_host("kelvin", vcpus=300, memory_mb=1 << 20, disk_gb=5000)
-    found = ask(alice, cloud, count=1)
-    assert (found.fits, found.most) == (MOST_SHOWN, MOST_SHOWN)
-    assert found.sentence == "At least 10 of these would fit now."
-    assert found.decision.suitable == 1
+    result = ask(alice, cloud, count=1)
+    assert (result.fits, result.most) == (MOST_SHOWN, MOST_SHOWN)
+    assert result.sentence == "At least 10 of these would fit now."
+    assert result.decision.suitable == 1
     assert ask(operator, cloud, count=1).fits == 100
     assert ask(alice, cloud, count=30).most == MOST_SHOWN, "what the quota does not let through is not counted"
 
@@ -160,19 +160,19 @@ def test_hosts_are_named_to_operators_only(cloud: Cloud, alice: RequestContext, 
 
 def test_a_smaller_size_is_named_when_none_fits(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin", memory_mb=3500)
-    found = ask(alice, cloud, flavor_ref="2", count=1)
-    assert found.fits == 0
-    assert found.sentence.startswith("None of these would fit now. 1 host → 0 have enough memory")
-    assert found.sentence.endswith("m1.small would fit 3 times.")
+    result = ask(alice, cloud, flavor_ref="2", count=1)
+    assert result.fits == 0
+    assert result.sentence.startswith("None of these would fit now. 1 host → 0 have enough memory")
+    assert result.sentence.endswith("m1.small would fit 3 times.")
 
 
 def test_the_quota_is_reported(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin", memory_mb=1 << 20, vcpus=100, disk_gb=1000)
     assert alice.project_id is not None
     set_limit(alice.project_id, "cores", 3)
-    found = ask(alice, cloud, count=5)
-    assert (found.allowed, found.fits) == (3, 10)
-    assert found.sentence.endswith("The quota allows 3.")
+    result = ask(alice, cloud, count=5)
+    assert (result.allowed, result.fits) == (3, 10)
+    assert result.sentence.endswith("The quota allows 3.")
     assert "quota" not in ask(alice, cloud, count=2).sentence
     set_limit(alice.project_id, "cores", -1)
     set_limit(alice.project_id, "instances", -1)

@@ -39,12 +39,12 @@ def targets() -> list[str]:
 
 def test_each_server_takes_its_room(cloud: Cloud, servers: list[Instance]) -> None:
     cloud.add_host("two", memory_mb=2048 + 512, disk_gb=100)
-    found = plan()
-    assert sorted(move.target for move in found.moves) == ["", "two", "two"]
-    [stays] = found.staying
+    result = plan()
+    assert sorted(move.target for move in result.moves) == ["", "two", "two"]
+    [stays] = result.staying
     assert "memory" in stays.reason
-    assert (len(found.going), found.apart, found.more) == (2, [], False)
-    assert all(move.new_disks for move in found.moves)
+    assert (len(result.going), result.apart, result.more) == (2, [], False)
+    assert all(move.new_disks for move in result.moves)
     assert Host.objects.get(name="two").memory_mb_allocated == 0
 
 
@@ -58,9 +58,9 @@ def test_what_only_its_group_keeps_is_distinguished(
     group = create_server_group(alice, "apart", "anti-affinity")
     Instance.objects.filter(id__in=[server.id for server in servers[:2]]).update(server_group=group)
     cloud.add_host("two", memory_mb=65536, disk_gb=100)
-    found = plan()
-    assert [len(part) for part in (found.going, found.apart, found.staying)] == [2, 1, 0]
-    assert found.apart[0].reason.startswith("Its server group does not allow it.")
+    result = plan()
+    assert [len(part) for part in (result.going, result.apart, result.staying)] == [2, 1, 0]
+    assert result.apart[0].reason.startswith("Its server group does not allow it.")
     Instance.objects.update(server_group=None)  # on one host the group is broken, as the doctor would say
 
 

@@ -70,8 +70,8 @@ def test_what_was_on_its_way_is_found_when_its_time_is_over(known: Instance) -> 
     invariants.check()
     with time_machine.travel(timezone.now() + timedelta(hours=1)):
         Host.objects.update(last_seen_at=timezone.now())
-        found = [each.check for each in examined.examined(["delivery_marks"])]
-    assert found == ["delivery_marks"]
+        result = [each.check for each in examined.examined(["delivery_marks"])]
+    assert result == ["delivery_marks"]
     DeliveryMark.objects.update(marked_at=timezone.now() - timedelta(hours=1))
 
 

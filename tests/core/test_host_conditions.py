@@ -19,8 +19,8 @@ def test_an_operator_sees_what_a_host_lacks_until_it_is_there(cloud: Cloud) -> N
     agent = cloud.add_host("one")
     report = agent.audit(1, 1, 1)
     audits.audit(agent.host.id, replace(report, warnings=[LACKS], repairs=[Repair(at=1, what="network: DHCP\nof n")]))
-    (found,) = host_warnings()
-    assert (found.severity, found.subject, found.sentence) == ("warning", "host one", LACKS)
+    (result,) = host_warnings()
+    assert (result.severity, result.subject, result.sentence) == ("warning", "host one", LACKS)
     assert Host.objects.get().repairs == [{"at": 1, "what": "network: DHCP of n"}]
     audits.audit(agent.host.id, report)
     assert list(host_warnings()), "an agent that does not say changes nothing"

@@ -57,13 +57,13 @@ def test_it_finds_what_the_plain_query_finds_with_other_values_each_time(cloud: 
     made = [cloud.launch(alice, name=name) for name in ("one", "two")]
     cloud.run()
     for instance in made:
-        (found,) = BY_ID(key=instance.id)
+        (result,) = BY_ID(key=instance.id)
         expected = Instance.objects.select_related("host").get(id=instance.id)
-        assert plain(found) == plain(expected)
-        assert found.host == expected.host
+        assert plain(result) == plain(expected)
+        assert result.host == expected.host
         with CaptureQueriesContext(connection) as queries:
-            assert found.host is not None
-            assert found.host.name == "kelvin"
+            assert result.host is not None
+            assert result.host.name == "kelvin"
         assert len(queries) == 0
         assert NAMES(project_id=instance.project_id, name=instance.name) == [(expected.id, expected.created_at)]
         (port,) = WITH_ADDRESSES(device_id=instance.id)
@@ -226,9 +226,9 @@ def test_threads_that_ask_together_get_their_own_rows(shared_cloud: Cloud, alice
     def ask(instance: Instance) -> None:
         try:
             for _ in range(20):
-                found = [row.name for row in fresh(key=instance.id)]
-                if found != [instance.name]:
-                    wrong.append(f"{found} instead of {instance.name}")
+                result = [row.name for row in fresh(key=instance.id)]
+                if result != [instance.name]:
+                    wrong.append(f"{result} instead of {instance.name}")
         finally:
             connection.close()
 

@@ -70,7 +70,7 @@ def test_a_repair_spoils_nothing_that_moves() -> None:
     def work(index: int) -> list[Finding]:
         if not index:
             try:
-                return [found for _ in range(20) for found in repair()]
+                return [result for _ in range(20) for result in repair()]
             finally:
                 stop.set()
         caller = context("alice")

@@ -51,7 +51,7 @@ QUERIES: dict[str, QuerySet[Any, Any]] = {
 def test_a_select_is_the_one_that_django_makes(cloud: Cloud, alice: RequestContext) -> None:
     for each in ("one", "two"):
         cloud.launch(alice, name=each)
-    wrong = {name: found for name, queryset in QUERIES.items() if (found := _differences(queryset))}
+    wrong = {name: result for name, queryset in QUERIES.items() if (result := _differences(queryset))}
     assert not wrong
 
 

@@ -20,14 +20,14 @@ def line(*values: float) -> list[tuple[float, float]]:
 
 
 def test_what_rises_at_first_and_then_rests_is_flat() -> None:
-    found = trend(line(*range(50, 100), *[100, 101, 99] * 20), FLOOR)
-    assert (found.flat, found.verdict) == (True, "flat")
+    result = trend(line(*range(50, 100), *[100, 101, 99] * 20), FLOOR)
+    assert (result.flat, result.verdict) == (True, "flat")
 
 
 def test_what_still_rises_at_the_end_grows() -> None:
-    found = trend(line(*(100 + n / 2 for n in range(60))), FLOOR)
-    assert (found.flat, found.verdict) == (False, "GROWS")
-    assert found.first < found.last
+    result = trend(line(*(100 + n / 2 for n in range(60))), FLOOR)
+    assert (result.flat, result.verdict) == (False, "GROWS")
+    assert result.first < result.last
 
 
 def test_what_falls_or_rises_by_next_to_nothing_is_flat() -> None:

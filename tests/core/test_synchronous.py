@@ -26,10 +26,10 @@ NORMAL, FULL = 1, 2
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DatabaseWrapper]:
     """A connection to a database of its own, by the settings as they come."""
     monkeypatch.delenv("NOVELLA_SQLITE_SYNCHRONOUS", raising=False)
-    found = DatabaseWrapper(configured(tmp_path), alias="probe")
-    monkeypatch.setattr(remote_hosts, "connection", found)
-    yield found
-    found.close()
+    result = DatabaseWrapper(configured(tmp_path), alias="probe")
+    monkeypatch.setattr(remote_hosts, "connection", result)
+    yield result
+    result.close()
 
 
 def configured(folder: Path) -> dict[str, Any]:

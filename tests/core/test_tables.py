@@ -40,18 +40,18 @@ def test_columns_indexes_and_constraints_are_those_of_the_models(monkeypatch: py
             described = connection.introspection.get_table_description(cursor, table)
             columns = {column.name: bool(column.null_ok) for column in described}
             expected = {field.column: field.null for field in model._meta.concrete_fields}
-            found = connection.introspection.get_constraints(cursor, table)
+            result = connection.introspection.get_constraints(cursor, table)
             named = {each.name for each in [*model._meta.indexes, *model._meta.constraints]}
             unique = {
                 (field.column,) for field in model._meta.concrete_fields if field.unique and not field.primary_key
             }
-            unique -= {tuple(each["columns"]) for each in found.values() if each["unique"]}
+            unique -= {tuple(each["columns"]) for each in result.values() if each["unique"]}
             keys = {
                 field.column
                 for field in model._meta.concrete_fields
                 if isinstance(field, models.ForeignKey) and field.db_constraint
             }
-            keys -= {each["columns"][0] for each in found.values() if each["foreign_key"]}
-            if columns != expected or named - found.keys() or unique or keys:
-                wrong.append((table, columns.items() ^ expected.items(), named - found.keys(), unique, keys))
+            keys -= {each["columns"][0] for each in result.values() if each["foreign_key"]}
+            if columns != expected or named - result.keys() or unique or keys:
+                wrong.append((table, columns.items() ^ expected.items(), named - result.keys(), unique, keys))
     assert wrong == []

@@ -47,8 +47,8 @@ def asked(client: Client, path: str, records: list[Any], **query: str) -> str:
 
 def answer_to(question: str, **more: str) -> dict[str, str]:
     """Return the fields of the question as a browser sends them."""
-    found = re.findall(r'<input type="(?:hidden|text)" name="(\w+)" value="([^"]*)"', question)
-    return {name: value.replace("&quot;", '"') for name, value in found} | more
+    result = re.findall(r'<input type="(?:hidden|text)" name="(\w+)" value="([^"]*)"', question)
+    return {name: value.replace("&quot;", '"') for name, value in result} | more
 
 
 def tasks(servers: list[Instance]) -> list[str | None]:
@@ -165,9 +165,9 @@ def test_actions_without_a_reverse_are_not_undone(at_alice: Client, three: list[
 
 
 def test_a_reverse_reverses() -> None:
-    found = [(kind, each) for kind in KINDS.values() for each in kind.actions if each.undone_by]
-    assert found
-    for kind, each in found:
+    result = [(kind, each) for kind in KINDS.values() for each in kind.actions if each.undone_by]
+    assert result
+    for kind, each in result:
         back = kind.action(each.undone_by)
         assert back is not None
         assert back.undone_by == each.name

@@ -47,7 +47,7 @@ def rules() -> dict[str, list[str]]:
     """Return resource → the rules of its values."""
     lines = (Path(__file__).parent / "terraform_schema.txt").read_text().splitlines()
     rows = (line.split(" ") for line in lines if line.startswith("?"))
-    return {name: found for _, name, *found in rows}
+    return {name: result for _, name, *result in rows}
 
 
 def broken(resource: str, given: Mapping[str, str]) -> Iterator[str]:

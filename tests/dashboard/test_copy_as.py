@@ -418,8 +418,8 @@ def send(call: Call, client: Client, person: Person, made: dict[Call, str]) -> N
     url = f"{URLS[call.kind.service].format(project=person.project_id.hex)}/{curl.path_of(call, word)}"
     answer = client.generic(call.kind.method, url, text, "application/json", headers=headers)
     assert answer.status_code < 300, (call.kind.method, url, text, answer.content)
-    found = answer.json() if answer.content else {}
-    inner = found if call.kind.answer == "." else found.get(call.kind.answer or call.kind.envelope) or {}
+    result = answer.json() if answer.content else {}
+    inner = result if call.kind.answer == "." else result.get(call.kind.answer or call.kind.envelope) or {}
     made[call] = str(inner.get("id", ""))
 
 
@@ -579,10 +579,10 @@ def bash(program: str, folder: Path) -> list[list[str]]:
     )
     subprocess.run(["bash", "-ec", functions + program], check=True, capture_output=True, timeout=60)
     words = (folder / "arguments").read_text().split("\0")[:-1]
-    found: list[list[str]] = [[]]
+    result: list[list[str]] = [[]]
     for word in words:
-        found[-1].append(word) if word != "END" else found.append([])
-    return found[:-1]
+        result[-1].append(word) if word != "END" else result.append([])
+    return result[:-1]
 
 
 @pytest.mark.slow

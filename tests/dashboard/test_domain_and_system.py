@@ -158,9 +158,9 @@ def test_ones_own_settings_are_there(domains: Domains) -> None:
 def test_lists_have_what_is_in_the_domain_whatever_is_asked_for(domains: Domains) -> None:
     assign_role(domains.realm.erin, domains.people.alice.project, "reader")
     for query in ("", "?domain=default", "?q=a", "?q="):
-        found = {path: domains.at_dora.get(path + query).context["records"] for path in LISTS}
+        result = {path: domains.at_dora.get(path + query).context["records"] for path in LISTS}
         for path in LISTS[:3]:
-            assert {each.domain_id for each in found[path]} <= {"other"}
+            assert {each.domain_id for each in result[path]} <= {"other"}
     names = {user.name: user.projects for user in domains.at_dora.get("/users/").context["records"]}
     assert names == {"dora": 0, "erin": 1}  # the one elsewhere is not counted
     assert [each.name for each in domains.at_dora.get("/domains/").context["records"]] == ["Other"]

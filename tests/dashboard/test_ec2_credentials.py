@@ -73,10 +73,10 @@ def test_those_of_others_and_of_other_projects_do_not_exist(
 ) -> None:
     elsewhere = Person(alice.user, make_project("elsewhere"))
     cert = create_credential(alice.user, kind="cert", blob="x", project=alice.project)
-    found = [made(person) for person in (bob, elsewhere)]
+    result = [made(person) for person in (bob, elsewhere)]
     for browser in (at_alice, signed_in(operator)):
         page = words(browser.get(LIST))
-        for access, delete in [*found, (cert.id, f"{LIST}{cert.id}/delete/")]:
+        for access, delete in [*result, (cert.id, f"{LIST}{cert.id}/delete/")]:
             assert access not in page
             assert browser.get(delete).status_code == 404
             assert browser.post(delete).status_code == 404
@@ -161,9 +161,9 @@ def test_clients_read_what_was_meant(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         (tmp_path / name).write_text(text)
         monkeypatch.setenv(variable, str(tmp_path / name))
     session = boto3.Session(profile_name=ec2_files.PROFILE)
-    found = session.get_credentials()
-    assert found is not None
-    assert (found.access_key, found.secret_key) == ("the-key", "the-secret")
+    result = session.get_credentials()
+    assert result is not None
+    assert (result.access_key, result.secret_key) == ("the-key", "the-secret")
     client = session.client("ec2")
     assert (client.meta.endpoint_url, client.meta.region_name) == (ec2_files.endpoint(HERE), configured.REGION)
     compile(files.program, "instances.py", "exec")

@@ -71,12 +71,12 @@ def two(signed_in: SignedIn, people: People) -> tuple[Client, Client]:
 def shown(answer: Any, **changed: Any) -> dict[str, Any]:
     """Return the values that a browser sends for a page with a form, with changes."""
     form = answer.context["form"]
-    found = re.search(rf'name="{SHOWN}" value="([^"]*)"', answer.content.decode())
+    result = re.search(rf'name="{SHOWN}" value="([^"]*)"', answer.content.decode())
     values = {name: form[name].value() for name in form.fields} | {
         name.replace("__", "-"): value for name, value in changed.items() if value is not UNCHANGED
     }
     sent = {name: "on" if value is True else value for name, value in values.items() if value not in (None, False)}
-    return sent | {SHOWN: html.unescape(found[1]) if found else ""}
+    return sent | {SHOWN: html.unescape(result[1]) if result else ""}
 
 
 def typed(field: str, value: Any) -> dict[str, Any]:

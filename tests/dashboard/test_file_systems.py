@@ -103,11 +103,11 @@ def test_what_a_host_reports_is_bounded_plausible_and_escaped(
         disks=["z"] * 99,
     )
     host.answer = FileSystems(file_systems=[lie] * 999)
-    found = file_systems(alice.context, server.id)
-    assert len(found) == MOST_FILE_SYSTEMS
-    assert len(found[0].mount_point) == LONGEST_PATH
-    assert not {"\n", "\x1b"} & set(found[0].mount_point)
-    assert (found[0].total_bytes, found[0].used_bytes, len(found[0].disks)) == (None, None, 16)
+    result = file_systems(alice.context, server.id)
+    assert len(result) == MOST_FILE_SYSTEMS
+    assert len(result[0].mount_point) == LONGEST_PATH
+    assert not {"\n", "\x1b"} & set(result[0].mount_point)
+    assert (result[0].total_bytes, result[0].used_bytes, len(result[0].disks)) == (None, None, 16)
     assert "<script>" not in part(at_alice, server)
 
 

@@ -139,8 +139,8 @@ class Measured:
             yield f"{self.queries} queries"
         if self.shift >= SHIFT:
             yield f"layout shift {self.shift:.3f}"
-        for found in (self.names, self.wide, self.focus, self.scripts, self.axe):
-            yield from found
+        for result in (self.names, self.wide, self.focus, self.scripts, self.axe):
+            yield from result
 
     def row(self, path: str) -> str:
         numbers = (
@@ -180,8 +180,8 @@ def hostile(client: Client, rendered: dict[str, bytes], portal: dict[str, Measur
 @pytest.fixture
 def dialogs(client: Client, hostile: dict[str, bytes]) -> dict[str, bytes]:
     """What the dialog shows of these pages, with hostile texts."""
-    found = {path: client.get(path, headers={"HX-Request": "true"}).content for path in hostile}
-    return {path: content for path, content in found.items() if DIALOG in content and b"<html" not in content}
+    result = {path: client.get(path, headers={"HX-Request": "true"}).content for path in hostile}
+    return {path: content for path, content in result.items() if DIALOG in content and b"<html" not in content}
 
 
 def answered(client: Client, path: str) -> bytes:
@@ -221,8 +221,8 @@ def astray(tab: Page, sockets: list[WebSocketRoute]) -> Iterator[str]:
 def wider(tab: Page) -> Iterator[str]:
     for width in WIDTHS:
         tab.set_viewport_size({"width": width, "height": 720})
-        if found := tab.evaluate(WIDER):
-            yield f"at {width} it has {found}"
+        if result := tab.evaluate(WIDER):
+            yield f"at {width} it has {result}"
 
 
 def seen(tab: Page, path: str, measured: Measured) -> None:
@@ -247,8 +247,8 @@ def violations(tab: Page, place: str) -> Iterator[str]:
     for colours, width in (("light", 1280), ("dark", 1280), ("light", 390)):
         tab.emulate_media(color_scheme=colours)
         tab.set_viewport_size({"width": width, "height": 720})
-        found = tab.evaluate(LOOK, [RULES, DRAWN_BY_OTHERS, place])
-        yield from (f"{place}, {colours} at {width}: {each}" for each in found)
+        result = tab.evaluate(LOOK, [RULES, DRAWN_BY_OTHERS, place])
+        yield from (f"{place}, {colours} at {width}: {each}" for each in result)
 
 
 def seen_with_hostile_texts(tab: Page, path: str, measured: Measured, sockets: list[WebSocketRoute]) -> None:

@@ -76,8 +76,8 @@ def test_who_leaves_a_group_loses_its_roles_at_once(
     project = make_project("lab")
     grant(role("member"), group=staff, project=project)
     dora = make_user("dora")
-    found = offered(at_operator.get(f"/groups/{staff.id}/users/add/?q=dor"), "who")
-    assert found == ["dora"]
+    result = offered(at_operator.get(f"/groups/{staff.id}/users/add/?q=dor"), "who")
+    assert result == ["dora"]
     answer = at_operator.post(f"/groups/{staff.id}/users/add/", {"who": str(dora.id)}, follow=True)
     assert "dora is in staff now." in answer.content.decode()
     assert offered(at_operator.get(f"/groups/{staff.id}/users/add/?q=dor"), "who") == []

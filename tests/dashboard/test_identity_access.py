@@ -102,8 +102,8 @@ def test_nothing_is_done_for_who_may_not(signed_in: SignedIn, alice: Person, ope
 
 def test_what_is_not_there_and_what_is_forbidden_look_the_same_to_a_member(at_alice: Client, operator: Person) -> None:
     for kind, there in (("projects", operator.project_id), ("users", operator.user_id)):
-        found = [at_alice.get(f"/{kind}/{key}/") for key in (there, uuid.uuid4())]
-        assert [answer.status_code for answer in found] == [403, 403]
+        result = [at_alice.get(f"/{kind}/{key}/") for key in (there, uuid.uuid4())]
+        assert [answer.status_code for answer in result] == [403, 403]
 
 
 def test_what_is_not_there_is_reported_to_an_operator(at_operator: Client, alice: Person) -> None:

@@ -30,8 +30,8 @@ def log_of(person: Person, after: int = 0) -> list[LoggedEvent]:
 
 def order_of(html: str) -> list[str]:
     """Return the ids of the rows that a live list has, in order."""
-    found: list[str] = re.findall(r'data-live-order="([^"]*)"', html)
-    return found[0].split()
+    result: list[str] = re.findall(r'data-live-order="([^"]*)"', html)
+    return result[0].split()
 
 
 def test_the_list_gets_the_rows_it_shows(at_alice: Client, alice: Person, cloud: Cloud) -> None:
@@ -166,7 +166,7 @@ def test_foreign_instances_are_not_rendered(alice: Person, charlie: Person, clou
 
 def every_page(base: type[Page] = Page) -> set[type[Page]]:
     get_resolver().url_patterns  # noqa: B018 - loads the modules of all pages
-    return {base, *(found for each in base.__subclasses__() for found in every_page(each))}
+    return {base, *(result for each in base.__subclasses__() for result in every_page(each))}
 
 
 def test_every_live_page_is_registered() -> None:

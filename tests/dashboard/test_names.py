@@ -70,13 +70,13 @@ def test_texts_turn_no_text_and_labels_have_what_is_seen(
     wrong = {}
     for path, page in walk(client, "/", of_each=1):
         pages += 1
-        found = mixed(page) | {f"label: {text}" for text in mislabelled(page)}
+        result = mixed(page) | {f"label: {text}" for text in mislabelled(page)}
         if sum(each.tag == "main" for each in page.elements) > 1:
-            found.add("two main elements")
+            result.add("two main elements")
         if any(each.attributes.get("class") == "hostile" for each in page.elements):
-            found.add("a text is markup")
-        if found:
-            wrong[path] = found
+            result.add("a text is markup")
+        if result:
+            wrong[path] = result
     assert pages > 60
     assert not wrong, "\n".join(f"{path}: {sorted(texts)}" for path, texts in wrong.items())
 

@@ -113,10 +113,10 @@ def unserved(pool: StoragePool) -> str:
 def test_the_reason_why_a_pool_gets_no_volumes_is_shown_and_filtered(
     at_operator: Client, pool: StoragePool, change: Callable[[StoragePool], str], state: str
 ) -> None:
-    said = change(pool)
+    message = change(pool)
     listed = at_operator.get(f"{POOLS}?state={state}").content.decode()
     for text in (row_of(listed, pool), page_of(at_operator, pool)):
-        assert said in text
+        assert message in text
         assert "<b>" not in text
 
 

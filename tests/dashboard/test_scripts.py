@@ -131,8 +131,8 @@ def test_a_console_of_another_user_is_replaced_only_on_request(tmp_path: Path, *
     await Promise.resolve();
     tell([offered, waits, posted]);
     """
-    found = run(tmp_path, "console-window.js", steps.replace("MAY", str(may).lower()))
-    assert found == ([True, False, ["csrf=t&take_over=on"]] if may else [False, True, []])
+    result = run(tmp_path, "console-window.js", steps.replace("MAY", str(may).lower()))
+    assert result == ([True, False, ["csrf=t&take_over=on"]] if may else [False, True, []])
 
 
 @pytest.mark.parametrize(("person", "restored"), [("u", "typed"), ("other", "")])

@@ -83,10 +83,10 @@ def at_operator(signed_in: SignedIn, operator: Person) -> Client:
 
 def test_operators_reach_what_they_find(at_operator: Client, operator: Person, alice: Person, web: Instance) -> None:
     net = network.create_network(alice.project_id, "webnet")
-    found = {title: address for _, title, address in offered(operator, "web")}
-    assert found["web-3"] == f"/instances/{web.id}/"
-    assert found["webnet"] == f"/admin/network/network/{net.id}/change/"
-    for address in found.values():
+    result = {title: address for _, title, address in offered(operator, "web")}
+    assert result["web-3"] == f"/instances/{web.id}/"
+    assert result["webnet"] == f"/admin/network/network/{net.id}/change/"
+    for address in result.values():
         assert at_operator.get(address).status_code == 200, address
     page = at_operator.get("/search/", {"q": "webnet"}).content.decode()
     assert "wonderland" in page

@@ -73,10 +73,10 @@ def of_operators(client: Client) -> dict[str, bytes]:
 
 
 def of_the_dashboard(client: Client) -> dict[str, bytes]:
-    found = {path: client.get(path).content for path, _ in walk(client, "/", of_each=1)}
+    result = {path: client.get(path).content for path, _ in walk(client, "/", of_each=1)}
     with override_settings(DEBUG=True):
-        found["/styleguide/"] = client.get("/styleguide/").content
-    return found | {"/auth/login/": Client().get("/auth/login/").content, "/nowhere/": client.get("/nowhere/").content}
+        result["/styleguide/"] = client.get("/styleguide/").content
+    return result | {"/auth/login/": Client().get("/auth/login/").content, "/nowhere/": client.get("/nowhere/").content}
 
 
 @pytest.fixture(params=[of_the_dashboard, of_operators], ids=["dashboard", "admin"])

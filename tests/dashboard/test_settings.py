@@ -308,9 +308,9 @@ def test_among_many_projects_one_searches(at_alice: Client, alice: Person) -> No
     everything = words(at_alice.get("/auth/projects/"))
     assert everything.count("formaction") == 13
     assert 'aria-current="true"' in everything
-    found = words(at_alice.get("/auth/projects/?q=T-0%207"))
-    assert found.count("formaction") == 1
-    assert "project-07" in found
+    result = words(at_alice.get("/auth/projects/?q=T-0%207"))
+    assert result.count("formaction") == 1
+    assert "project-07" in result
     assert "No project has this name." in words(at_alice.get("/auth/projects/?q=%00nothing"))
 
 

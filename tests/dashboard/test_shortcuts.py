@@ -26,9 +26,9 @@ def test_no_two_entries_of_a_scope_have_one_shortcut(scope: str) -> None:
 
 def test_no_two_elements_of_a_page_have_one_shortcut(signed_in: SignedIn, operator: Person) -> None:
     page = signed_in(operator).get("/instances/").content.decode()
-    found = [unescape(each) for each in KEYS.findall(page)]
-    assert {entry.keys for entry in CLOUD} < set(found)
-    assert all(found)
-    assert not repeated(found)
-    for each in (key for key in found if key.startswith("g-")):
+    result = [unescape(each) for each in KEYS.findall(page)]
+    assert {entry.keys for entry in CLOUD} < set(result)
+    assert all(result)
+    assert not repeated(result)
+    for each in (key for key in result if key.startswith("g-")):
         assert len(each) == len("g-x"), "page.js reads one key after the prefix"

@@ -358,9 +358,9 @@ def test_each_host_is_planned_as_if_only_it_died(cloud: Cloud, three: list[Insta
 def test_progress_counts_servers(operator: Person, cloud: Cloud, three: list[Instance]) -> None:
     drain = stop_all(operator)
     work()
-    found = progress_of(drain, items_of(drain), 2)
-    assert (found.total, found.moving, found.waiting, found.percent) == (3, 2, 1, 0)
-    assert found.seconds > 0
+    result = progress_of(drain, items_of(drain), 2)
+    assert (result.total, result.moving, result.waiting, result.percent) == (3, 2, 1, 0)
+    assert result.seconds > 0
     services.cancel(operator.context, drain.id)
     cloud.run()
     execution.run(drain.id)

@@ -127,8 +127,8 @@ class Parts:
 
     def until(self, server: Any, status: str) -> Any:
         def there() -> Any:
-            found = self.compute.get_server(server.id)
-            return found if found.status == status and not found.task_state else None
+            result = self.compute.get_server(server.id)
+            return result if result.status == status and not result.task_state else None
 
         return wait_for(f"{server.name} is {status}", there)
 

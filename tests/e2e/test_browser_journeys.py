@@ -36,11 +36,11 @@ def cloud(simulated: OneMachine) -> OneMachine:
 def clicks(cloud: OneMachine, chromium: Browser) -> Iterator[Clicks]:
     """The sign-in page with the name and password typed."""
     context = chromium.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    found = Clicks(context.new_page())
-    found.page.goto(cloud.url)
-    found.page.get_by_label("User name").fill("demo")
-    found.page.get_by_label("Password").fill(cloud.password())
-    yield found
+    result = Clicks(context.new_page())
+    result.page.goto(cloud.url)
+    result.page.get_by_label("User name").fill("demo")
+    result.page.get_by_label("Password").fill(cloud.password())
+    yield result
     context.close()
 
 

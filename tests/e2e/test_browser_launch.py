@@ -209,7 +209,7 @@ def test_a_long_name_widens_no_page(cloud: OneMachine, signed_in: BrowserContext
         expect(page.get_by_text(name).first).to_be_visible()
         for width, height in ((1440, 900), (390, 844)):
             page.set_viewport_size({"width": width, "height": height})
-            found = page.evaluate("document.documentElement.scrollWidth")
-            assert found <= width, f"{path} is {found} px wide"
+            result = page.evaluate("document.documentElement.scrollWidth")
+            assert result <= width, f"{path} is {result} px wide"
         page.close()
     cloud.openstack("server", "delete", "--wait", made["id"])

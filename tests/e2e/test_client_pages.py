@@ -69,10 +69,10 @@ def run(cloud: OneMachine, folder: Path, *command: str | Path, **more: str) -> s
 
 @pytest.mark.deep
 def test_the_command_line(plain: OneMachine, tmp_path: Path) -> None:
-    found = blocks("openstack.md", "sh")
-    assert len(found) == 6
+    result = blocks("openstack.md", "sh")
+    assert len(result) == 6
     (tmp_path / "disk.raw").write_bytes(b"\x55" * 65_536)
-    output = run(plain, tmp_path, "bash", "-ec", "\n".join(found))
+    output = run(plain, tmp_path, "bash", "-ec", "\n".join(result))
     assert "SHUTOFF" in output
     assert (tmp_path / "id_novella").read_text().startswith("-----BEGIN OPENSSH PRIVATE KEY")
 
@@ -95,9 +95,9 @@ class Playbooks:
 
     def changes(self, *numbers: int, **more: str) -> int:
         """Run playbooks with extra variables; return how much they have changed."""
-        programs, found = CHECKOUT / ".venv/ansible/bin", blocks("ansible.md", "yaml")
+        programs, result = CHECKOUT / ".venv/ansible/bin", blocks("ansible.md", "yaml")
         for number in numbers:
-            (self.folder / f"{number}.yml").write_text(found[number])
+            (self.folder / f"{number}.yml").write_text(result[number])
         variables = {"public_key": self.key.public.read_text().strip()} | more
         command = (
             programs / "ansible-playbook",

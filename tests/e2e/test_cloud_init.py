@@ -61,7 +61,7 @@ def test_cloud_init_takes_name_keys_user_data_and_network_from_the_service(cloud
     written = guest.run("cat /etc/network/interfaces.d/50-cloud-init")
     assert "iface eth0 inet dhcp" in written, "the network is as network_data.json says"
     assert guest.run(f"python3 -c '{ASK}'").strip() == guest.server, "the service answers at its IPv6 address, too"
-    found = json.loads(guest.run("cloud-init query ds.meta_data"))
-    assert (found["uuid"], found["name"], found["meta"]) == (guest.server, "debian-guest", {"role": "proof"})
+    result = json.loads(guest.run("cloud-init query ds.meta_data"))
+    assert (result["uuid"], result["name"], result["meta"]) == (guest.server, "debian-guest", {"role": "proof"})
     with pytest.raises(AssertionError):  # the key lets in the image's user, and not root
         replace(guest, login="root").run("true")

@@ -61,8 +61,8 @@ def until(cloud: OneMachine, name: str, status: str) -> None:
     ident = id_of(cloud, name)
 
     def there() -> bool:
-        found = compute.get_server(ident)
-        return bool(found.status == status and not found.task_state)
+        result = compute.get_server(ident)
+        return bool(result.status == status and not result.task_state)
 
     wait_for(f"{name} becomes {status}", there)
 
@@ -202,8 +202,8 @@ def test_usage_limits_and_quotas(simulated: OneMachine) -> None:
     )
     assert [row["Project"] for row in listed] == [shown["Project"]]
     assert [row["name"] for row in shown["Servers"] if row["ended_at"] is None] == ["used"]
-    found = {row["Name"]: row["Value"] for row in limits}
-    assert found.get("total_instances_used", found.get("totalInstancesUsed")) >= 1
+    result = {row["Name"]: row["Value"] for row in limits}
+    assert result.get("total_instances_used", result.get("totalInstancesUsed")) >= 1
     assert {row["Resource"]: row["Limit"] for row in quota}["instances"] == 10
     changed, reset = batch(
         simulated,
@@ -232,7 +232,7 @@ def test_what_a_server_is_made_with(simulated: OneMachine, tmp_path: Path) -> No
     assert (sorted(made["tags"]), made["OS-EXT-SRV-ATTR:host"]) == (["blue", "green"], "sim-3")
     assert made["OS-EXT-SRV-ATTR:hostname"] == "cli-whole"
     assert names(tagged) == {"whole"}
-    changed, none, found, stopped = batch(
+    changed, none, result, stopped = batch(
         simulated,
         "server set --name whole-2 --description Changed --property tier=2 --tag red whole",
         "server unset --property role --tag blue whole-2",
@@ -242,7 +242,7 @@ def test_what_a_server_is_made_with(simulated: OneMachine, tmp_path: Path) -> No
         "server list --status SHUTOFF",
     )
     assert (changed["description"], changed["properties"]) == ("Changed", {"tier": "2"})
-    assert (sorted(changed["tags"]), none, names(found), stopped) == (["green", "red"], [], {"whole-2"}, [])
+    assert (sorted(changed["tags"]), none, names(result), stopped) == (["green", "red"], [], {"whole-2"}, [])
     batch(simulated, "server delete --force --wait whole-2")
 
 
@@ -355,8 +355,8 @@ def test_interfaces_and_security_groups(simulated: OneMachine) -> None:
 
 
 def _ports(cloud: OneMachine, name: str, many: int) -> list[dict[str, Any]] | None:
-    [found] = batch(cloud, f"port list --server {name}")
-    return found if len(found) == many else None
+    [result] = batch(cloud, f"port list --server {name}")
+    return result if len(result) == many else None
 
 
 def test_a_server_has_no_volumes(simulated: OneMachine) -> None:

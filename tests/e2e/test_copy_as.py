@@ -181,11 +181,11 @@ class Copied:
 
     def session(self, user: str) -> requests.Session:
         if user not in self.sessions:
-            found = self.sessions[user] = requests.Session()
+            result = self.sessions[user] = requests.Session()
             address = f"{self.cloud.url}/auth/login/"
-            [token] = set(TOKEN.findall(found.get(address).text))
+            [token] = set(TOKEN.findall(result.get(address).text))
             typed = {"user_name": user, "password": self.cloud.password(user), "csrfmiddlewaretoken": token}
-            assert found.post(address, typed).ok
+            assert result.post(address, typed).ok
         return self.sessions[user]
 
     def lines(self, kind: Kind, name: str, things: Mapping[str, str]) -> dict[str, str]:
@@ -231,25 +231,25 @@ class Copied:
         conns = {user: connect(self.cloud, name=user) for user in ("demo", "admin")}
         things = self._things(conns["demo"], volume=bool({"snapshot", "backup", "volume_edit"} & set(names)))
         for name in names:
-            kind, found = KINDS[name], {}
+            kind, result = KINDS[name], {}
             for form in forms:
                 if form == "ansible" and name in NOT_IN_ANSIBLE:
                     continue
                 called = f"{name}-{form}"
                 self.run(form, self.lines(kind, called, things)[form], kind.user)
                 made = kind.find(conns[kind.user], called)
-                found[form] = {each: getattr(made, each, None) for each in kind.compared}
-            first = next(iter(found.values()))
-            assert all(each == first for each in found.values()), (name, found)
+                result[form] = {each: getattr(made, each, None) for each in kind.compared}
+            first = next(iter(result.values()))
+            assert all(each == first for each in result.values()), (name, result)
 
     @staticmethod
     def _things(conn: Connection, *, volume: bool) -> dict[str, str]:
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         if volume:
             made = conn.block_storage.create_volume(name="base", size=1)
             conn.block_storage.wait_for_status(made, "available", interval=0.3, wait=int(PATIENCE))
-            found = {"volume": made.id}
-        return found | {
+            result = {"volume": made.id}
+        return result | {
             "network": conn.network.find_network("demo-net", ignore_missing=False).id,
             "outside": conn.network.find_network("public", ignore_missing=False).id,
             "image": conn.image.find_image("novella-guest", ignore_missing=False).id,

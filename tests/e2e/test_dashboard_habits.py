@@ -259,8 +259,8 @@ def test_a_wrong_format_is_reported_before_anything_is_sent(enter: Enter, cloud:
 def test_an_open_list_is_notified_that_a_host_is_silent(enter: Enter, cloud: OneMachine, servers: list[str]) -> None:
     page = open_list(enter(), cloud)
     expect(page.get_by_test_id("silent")).to_have_count(0)
-    found = cloud.openstack_json("compute", "service", "list", "--service", "nova-compute", cloud="admin")
-    hosts = {str(each["Host"]) for each in found}
+    result = cloud.openstack_json("compute", "service", "list", "--service", "nova-compute", cloud="admin")
+    hosts = {str(each["Host"]) for each in result}
     for host in hosts:
         cloud.openstack("compute", "service", "set", "--down", host, "nova-compute", cloud="admin")
     try:

@@ -78,8 +78,8 @@ def sha512(path: Path) -> str:
 def peaks(cloud: OneMachine) -> dict[int, int]:
     """The most memory in KiB that each process of the web server has had."""
     pids = group_of(cloud.runs[-1].service("manage.py web"))
-    found = {pid: re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()) for pid in pids}
-    return {pid: int(match[1]) for pid, match in found.items() if match}
+    result = {pid: re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()) for pid in pids}
+    return {pid: int(match[1]) for pid, match in result.items() if match}
 
 
 def upload(page: Page, image: Path) -> None:

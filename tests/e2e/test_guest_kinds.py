@@ -42,7 +42,7 @@ def _flavor(cloud: OneMachine) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_a_disk_of_each_kind_boots_by_upload_alone(cloud: OneMachine, disks: Builder, kind: Kind) -> None:
-    properties, found = ASKED[kind.name]
+    properties, result = ASKED[kind.name]
     options = [word for name, value in properties.items() for word in ("--property", f"{name}={value}")]
     words = ("--disk-format", kind.disk_format, "--file", str(disks.build(kind)), *options, kind.name)
     cloud.openstack("image", "create", *words)
@@ -53,7 +53,7 @@ def test_a_disk_of_each_kind_boots_by_upload_alone(cloud: OneMachine, disks: Bui
         assert server["status"] == "ACTIVE"
         wait_for(f"{kind.name} boots", lambda: SAID in cloud.console(server["id"]), 300)
         assert f"{SAID} {kind.name} " in cloud.console(server["id"])
-        assert found in cloud.console(server["id"])
+        assert result in cloud.console(server["id"])
     finally:
         cloud.client("server", "delete", "--wait", kind.name)
         cloud.client("image", "delete", kind.name)

@@ -66,7 +66,7 @@ def test_projects_users_and_groups(cloud: OneMachine) -> None:
     assert (user["default_project_id"], user["email"]) == (project["id"], "cli@example.org")
     assert (group["description"], names(members), names(own)) == ("Of-clients", {"cli-user"}, {"cli-group"})
 
-    shown, tagged, found, disabled = batch(
+    shown, tagged, result, disabled = batch(
         cloud,
         "project set --description Changed --tag green cli-project",
         "user set --description Somebody --disable cli-user",
@@ -79,7 +79,7 @@ def test_projects_users_and_groups(cloud: OneMachine) -> None:
     )
     assert (shown["description"], sorted(shown["tags"])) == ("Changed", ["blue", "green"])
     assert names(tagged) == {"cli-project"}
-    assert "cli-crowd" in names(found)
+    assert "cli-crowd" in names(result)
     assert (disabled["enabled"], disabled["description"]) == (False, "Somebody")
     assert "409" in refused(cloud, "project create cli-project")
 

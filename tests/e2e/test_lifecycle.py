@@ -137,7 +137,7 @@ def test_disks(admin: Connection, guest: Guest) -> None:
     guest.until("VERIFY_RESIZE")
     compute.confirm_server_resize(guest.id)
     guest.until("ACTIVE")
-    assert [found.status for found in compute.migrations()][:2] == ["confirmed", "reverted"]
+    assert [result.status for result in compute.migrations()][:2] == ["confirmed", "reverted"]
     for ask in (
         lambda: compute.migrate_server(guest.id),
         lambda: compute.live_migrate_server(guest.id),

@@ -191,22 +191,22 @@ def test_a_guest_moves_with_its_tpm_and_a_volume_that_was_swapped(sdk: Connectio
         networks=[{"uuid": sdk.network.find_network(NETWORK, ignore_missing=False).id, "fixed_ip": "10.67.0.12"}],
         key_name="packets",
     )
-    for found in guest(sdk, key, NETWORK, "10.67.0.12", 1, row.id):
+    for result in guest(sdk, key, NETWORK, "10.67.0.12", 1, row.id):
         old, new = made(sdk, size=1), made(sdk, size=1)
-        attach(sdk, found, old)
+        attach(sdk, result, old)
         path = f"/servers/{row.id}/os-volume_attachments/{old}"
         assert sdk.compute.put(path, json={"volumeAttachment": {"volumeId": new}}).status_code == 202
         becomes(sdk, "volumes", old, "available")
-        home = settled(sdk, found)
-        found.hang_up()
-        migrate(sdk, found)
-        target = settled(sdk, found)
+        home = settled(sdk, result)
+        result.hang_up()
+        migrate(sdk, result)
+        target = settled(sdk, result)
         assert target != home
         assert list(cloud.data.glob(f"hosts/{target}/tpm-keys/{row.id}"))
-        answers(found)
-        detach(sdk, found, new)
+        answers(result)
+        detach(sdk, result, new)
         sdk.compute.reboot_server(row.id, "HARD")
-        assert settled(sdk, found) == target
-        found.hang_up()
-        answers(found)
+        assert settled(sdk, result) == target
+        result.hang_up()
+        answers(result)
     sdk.compute.delete_server(row.id)

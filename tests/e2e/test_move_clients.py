@@ -56,8 +56,8 @@ class Mover:
 
     def becomes(self, status: str) -> None:
         def there() -> bool:
-            found = self.now()
-            return bool(found.status == status and not found.task_state)
+            result = self.now()
+            return bool(result.status == status and not result.task_state)
 
         wait_for(f"it becomes {status}", there)
 

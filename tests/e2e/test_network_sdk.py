@@ -225,9 +225,9 @@ def quotas(network: Spy, project: str) -> None:
 
 
 def agents(network: Spy) -> None:
-    found = list(network.agents(agent_type="L3 agent"))
-    assert {row.host for row in found} == {"sim-1", "sim-2"}
-    agent = network.get_agent(found[0].id)
+    result = list(network.agents(agent_type="L3 agent"))
+    assert {row.host for row in result} == {"sim-1", "sim-2"}
+    agent = network.get_agent(result[0].id)
     assert agent.is_alive
     refused(405, lambda: network.update_agent(agent, is_admin_state_up=False))
     refused(405, lambda: network.delete_agent(agent, ignore_missing=False))

@@ -67,8 +67,8 @@ class Client:
 
 def test_twenty_eight_at_once_become_exactly_twenty(simulated: OneMachine) -> None:
     clients = [Client(simulated, "demo"), Client(simulated, "admin")]
-    [image] = [found["id"] for found in clients[0].get("/image/v2/images")["images"]]
-    flavors = {found["name"]: found["id"] for found in clients[0].get("/compute/v2.1/flavors")["flavors"]}
+    [image] = [result["id"] for result in clients[0].get("/image/v2/images")["images"]]
+    flavors = {result["name"]: result["id"] for result in clients[0].get("/compute/v2.1/flavors")["flavors"]}
     with ThreadPoolExecutor(16) as pool:
         answers = list(
             pool.map(
@@ -82,10 +82,10 @@ def test_twenty_eight_at_once_become_exactly_twenty(simulated: OneMachine) -> No
         return all(server["status"] == "ACTIVE" for client in clients for server in client.servers())
 
     wait_for("all are active", all_active)
-    found = [server for client in clients for server in client.servers()]
-    assert len(found) == 2 * QUOTA
+    result = [server for client in clients for server in client.servers()]
+    assert len(result) == 2 * QUOTA
     addresses = [
-        entry["addr"] for server in found for interfaces in server["addresses"].values() for entry in interfaces
+        entry["addr"] for server in result for interfaces in server["addresses"].values() for entry in interfaces
     ]
     assert len(set(addresses)) == 2 * QUOTA, "an address was given twice"
     hypervisors = clients[1].get("/compute/v2.1/os-hypervisors/detail")["hypervisors"]

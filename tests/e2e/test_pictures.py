@@ -160,8 +160,8 @@ class Seeds:
         get: Callable[[], Any] = partial(self.admin.compute.get_server, self.servers[name].id)
 
         def there() -> Any:
-            found = get()
-            return found if found.status == status and not found.task_state else None
+            result = get()
+            return result if result.status == status and not result.task_state else None
 
         return wait_for(f"{name} is {status}", there)
 

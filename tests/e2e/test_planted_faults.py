@@ -90,8 +90,8 @@ def join_token(page: Page, cloud: OneMachine, host: str) -> str:
 
 
 def is_up(cloud: OneMachine, host: str) -> bool:
-    found = cloud.openstack_json("hypervisor", "list", cloud="admin")
-    return (host, "up") in {(each["Hypervisor Hostname"], each["State"]) for each in found}
+    result = cloud.openstack_json("hypervisor", "list", cloud="admin")
+    return (host, "up") in {(each["Hypervisor Hostname"], each["State"]) for each in result}
 
 
 def kill_worker(cloud: OneMachine) -> None:

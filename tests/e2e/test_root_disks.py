@@ -39,8 +39,8 @@ def marked(guest: Guest, device: str = "vda") -> None:
 
 def roots(cloud: OneMachine, ceph: CephForTests, server: str) -> list[str]:
     """The root disks of a server that are in the pool."""
-    found = rbd(cloud, ceph, "ls", ceph.pool).decode().split()
-    return [name for name in found if name.startswith(f"volume-root-{server}")]
+    result = rbd(cloud, ceph, "ls", ceph.pool).decode().split()
+    return [name for name in result if name.startswith(f"volume-root-{server}")]
 
 
 def turns(sdk: Connection, server: str, status: str) -> None:
@@ -127,13 +127,13 @@ def test_the_root_disk_of_a_host_that_is_cut_off_goes_on_as_a_volume(
         networks=[{"uuid": network, "fixed_ip": "10.60.0.16"}], availability_zone="nova:host-2",
         block_device_mapping=[{"boot_index": 0, "uuid": volume, "source_type": "volume", "destination_type": "volume"}],
     )  # fmt: skip
-    with contextmanager(guest)(sdk, key, "ceph", "10.60.0.16", 2, sdk.compute.find_server("found").id) as found:
-        marked(found)
+    with contextmanager(guest)(sdk, key, "ceph", "10.60.0.16", 2, sdk.compute.find_server("found").id) as result:
+        marked(result)
         assert len(json.loads(rbd(cloud, ceph, "status", kept, "--format", "json"))["watchers"]) == 1
         for pid in daemons(cloud, 1, root.removeprefix("volume-")):  # the first host would serve its guest again
             os.kill(pid, signal.SIGKILL)
         gone = sdk.compute.get_server(server)
         sdk.compute.delete_server(gone)
         sdk.compute.wait_for_delete(gone)
-        marked(found)
-        found.run("dd if=/dev/zero of=/dev/vda bs=1M seek=1000 count=1 conv=fsync")
+        marked(result)
+        result.run("dd if=/dev/zero of=/dev/vda bs=1M seek=1000 count=1 conv=fsync")

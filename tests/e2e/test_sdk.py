@@ -118,10 +118,10 @@ def hosts(parts: Parts) -> None:
     compute.update_aggregate(aggregate, name="sdk-2")
     compute.remove_host_from_aggregate(aggregate, "sim-1")
     compute.delete_aggregate(aggregate)
-    found = compute.find_hypervisor("sim-1", ignore_missing=False)
-    assert compute.get_hypervisor(found.id).name == "sim-1"
+    result = compute.find_hypervisor("sim-1", ignore_missing=False)
+    assert compute.get_hypervisor(result.id).name == "sim-1"
     with pytest.raises(exceptions.SDKException, match="not supported anymore"):
-        compute.get_hypervisor_uptime(found.id)
+        compute.get_hypervisor_uptime(result.id)
     assert {each.name for each in compute.hypervisors(details=True)} >= {"sim-1", "sim-2"}
     service = next(each for each in compute.services() if each.host == "sim-2" and each.binary == "nova-compute")
     assert compute.find_service(service.id).id == service.id

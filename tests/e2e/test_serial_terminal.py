@@ -69,8 +69,8 @@ def size_asked_for(line: Page, sent: list[bytes]) -> tuple[int, int]:
     """Return rows and columns as a guest finds them out: where the cursor stops."""
     sent.clear()
     play(line, FAR_CORNER + WHERE_IS_THE_CURSOR)
-    found = heard(line, sent, re.compile(rb"\x1b\[(\d+);(\d+)R"))
-    return int(found[1]), int(found[2])
+    result = heard(line, sent, re.compile(rb"\x1b\[(\d+);(\d+)R"))
+    return int(result[1]), int(result[2])
 
 
 @pytest.mark.deep

@@ -156,8 +156,8 @@ def started(cloud: OneMachine, *names: str) -> None:
 
 def test_each_host_enrols_from_its_namespace_and_boots_guests_there(cloud: OneMachine, town: Town) -> None:
     assert hosts_of(cloud) == {"host-1": ("up", "192.0.2.1"), "host-2": ("up", "192.0.2.2")}
-    found = servers_of(cloud)
-    assert {name: found[name]["Host"] for name in town.guests} == {
+    result = servers_of(cloud)
+    assert {name: result[name]["Host"] for name in town.guests} == {
         "first": "host-1", "second": "host-2", "third": "host-2", "stranger": "host-1",
     }  # fmt: skip
     assert [len(guests_of(cloud, number)) for number in (1, 2)] == [2, 2]
@@ -179,8 +179,8 @@ def test_projects_with_the_same_addresses_never_meet(town: Town) -> None:
     """Each guest is told of itself, whatever address it shares with another one on its host."""
     assert town.first.address == town.stranger.address
     for name, guest in town.guests.items():
-        found = guest.metadata()
-        assert (found["uuid"], found["name"]) == (guest.server, name)
+        result = guest.metadata()
+        assert (result["uuid"], result["name"]) == (guest.server, name)
     for address in (town.second.address, town.third.address, "203.0.113.1"):
         assert not town.stranger.pings(address), address
     town.third.reaches("203.0.113.1")

@@ -31,9 +31,9 @@ def blocks(title: str) -> list[str]:
     """Return the commands of the sections and subsections whose heading begins so."""
     section = re.search(rf"^(##+) {title}.*?(?=^##? |\Z)", TUTORIAL, re.MULTILINE | re.DOTALL)
     assert section is not None
-    found = re.findall(r"^```sh\n(.*?)^```", section[0], re.MULTILINE | re.DOTALL)
-    assert found
-    return [str(block) for block in found]
+    result = re.findall(r"^```sh\n(.*?)^```", section[0], re.MULTILINE | re.DOTALL)
+    assert result
+    return [str(block) for block in result]
 
 
 class Reader:

@@ -53,16 +53,16 @@ class Clients:
 
     def _use(self, lines: tuple[str, ...]) -> None:
         for line in lines:
-            found = [each for each in self.commands if f"{line} ".startswith(f"{each} ")]
-            self.used.add(max(found, key=len, default=""))
+            result = [each for each in self.commands if f"{line} ".startswith(f"{each} ")]
+            self.used.add(max(result, key=len, default=""))
 
     def until(self, noun: str, name: str, status: str = "available") -> None:
         """Wait until a volume, snapshot or backup has a status."""
 
         def there() -> bool:
-            found = getattr(self.sdk.block_storage, f"find_{noun}")(name, ignore_missing=False)
-            assert found.status == status or "error" not in found.status, found
-            return bool(found.status == status)
+            result = getattr(self.sdk.block_storage, f"find_{noun}")(name, ignore_missing=False)
+            assert result.status == status or "error" not in result.status, result
+            return bool(result.status == status)
 
         wait_for(f"{noun} {name} is {status}", there)
 

@@ -56,9 +56,9 @@ def until(volume: Spy, noun: str, made: Any, status: str = "available") -> Any:
     """Wait until it has a status; returns it as it is then."""
 
     def there() -> Any:
-        found = getattr(volume, f"get_{noun}")(made.id)
-        assert found.status == status or "error" not in found.status, found
-        return found if found.status == status else None
+        result = getattr(volume, f"get_{noun}")(made.id)
+        assert result.status == status or "error" not in result.status, result
+        return result if result.status == status else None
 
     return wait_for(f"{noun} is {status}", there)
 
@@ -232,8 +232,8 @@ def actions(volume: Spy, disk: Any, kind: Any) -> None:
     pool = until(volume, "volume", spare).host
     volume.unmanage_volume(spare)
     wait_for("it is nobody's", lambda: volume.find_volume("sdk-spare", ignore_missing=True) is None)
-    (found,) = volume.manageable_volumes(host=pool)
-    adopted = volume.manage_volume(host=pool, ref=found.reference, name="sdk-adopted")
+    (result,) = volume.manageable_volumes(host=pool)
+    adopted = volume.manage_volume(host=pool, ref=result.reference, name="sdk-adopted")
     until(volume, "volume", adopted)
     volume.delete_volume(adopted)
     refused(501, lambda: volume.complete_volume_migration(disk, disk.id))

@@ -108,8 +108,8 @@ def test_what_types_promise(user: Terminal) -> None:
 
 def attached_to(user: Terminal, volume: str) -> list[str]:
     """The servers that have a volume, when all of it is done."""
-    found = user.sdk.block_storage.find_volume(volume, ignore_missing=False)
-    return [each["server_id"] for each in found.attachments] if found.status == "in-use" else []
+    result = user.sdk.block_storage.find_volume(volume, ignore_missing=False)
+    return [each["server_id"] for each in result.attachments] if result.status == "in-use" else []
 
 
 STRANGER = ("--os-username", "stranger", "--os-password", "stranger-pass-1", "--os-project-name", "elsewhere")

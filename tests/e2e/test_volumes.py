@@ -38,11 +38,11 @@ def user(cloud: OneMachine, key: Key) -> Iterator[Terminal]:
 def guide() -> list[str]:
     """The commands of the user guide's sections on volumes and backups."""
     text = (CHECKOUT / "docs/user-guide.md").read_text()
-    found = [
+    result = [
         re.search(rf"^## {title}\n.*?^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
         for title in ("Volumes", "Backups of volumes")
     ]
-    return [shlex.join(shlex.split(line, comments=True)) for each in found if each for line in each[1].splitlines()]
+    return [shlex.join(shlex.split(line, comments=True)) for each in result if each for line in each[1].splitlines()]
 
 
 def daemon_of(volume_id: str) -> int | None:
@@ -217,4 +217,4 @@ def test_the_sdk(user: Terminal) -> None:
     wait_for("the guest to see it", lambda: user.guest("by-sdk", "cat /sys/block/vdb/size").strip() == str(2 << 21))
     compute.delete_volume_attachment(server, volume.id)
     storage.wait_for_status(volume, "available", ["error"], interval=1, wait=PATIENCE)
-    assert [found.name for found in storage.snapshots(volume_id=volume.id)] == ["by-sdk"]
+    assert [result.name for result in storage.snapshots(volume_id=volume.id)] == ["by-sdk"]

@@ -42,8 +42,8 @@ def launched(boto: Any, cloud: Cloud, **arguments: Any) -> str:
 
 
 def shown(boto: Any, instance: str) -> dict[str, Any]:
-    found: dict[str, Any] = boto.describe_instances(InstanceIds=[instance])["Reservations"][0]["Instances"][0]
-    return found
+    result: dict[str, Any] = boto.describe_instances(InstanceIds=[instance])["Reservations"][0]["Instances"][0]
+    return result
 
 
 def refused(call: Any, **arguments: Any) -> str:
@@ -63,14 +63,14 @@ def test_a_launch_is_pending_and_then_runs(alice: Any, cloud: Cloud) -> None:
     (reservation,) = alice.describe_instances()["Reservations"]
     assert reservation["ReservationId"] == made["ReservationId"]
     assert [each["State"]["Name"] for each in reservation["Instances"]] == ["running", "running"]
-    found = reservation["Instances"][0]
-    assert found["Tags"] == [{"Key": "Name", "Value": "web"}, {"Key": "team", "Value": "red"}]
-    assert found["InstanceType"] == cloud.small.name
-    assert found["Placement"]["AvailabilityZone"] == "nova"
-    interface = found["NetworkInterfaces"][0]
-    assert found["PrivateIpAddress"] == interface["PrivateIpAddress"]
-    assert found["VpcId"] == interface["VpcId"] == ids.id_of("vpc", cloud.network.id)
-    assert [group["GroupName"] for group in found["SecurityGroups"]] == ["default"]
+    result = reservation["Instances"][0]
+    assert result["Tags"] == [{"Key": "Name", "Value": "web"}, {"Key": "team", "Value": "red"}]
+    assert result["InstanceType"] == cloud.small.name
+    assert result["Placement"]["AvailabilityZone"] == "nova"
+    interface = result["NetworkInterfaces"][0]
+    assert result["PrivateIpAddress"] == interface["PrivateIpAddress"]
+    assert result["VpcId"] == interface["VpcId"] == ids.id_of("vpc", cloud.network.id)
+    assert [group["GroupName"] for group in result["SecurityGroups"]] == ["default"]
     records = Instance.objects.order_by("launch_index")
     assert [record.name for record in records] == ["web-1", "web-2"]
     assert base64.b64decode(records[0].user_data or "") == b"#!/bin/sh\n"

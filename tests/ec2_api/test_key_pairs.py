@@ -79,9 +79,9 @@ def test_a_security_key_is_imported_as_sent(alice: Any, form: str) -> None:
     blob = base64.b64encode(b"".join(len(field).to_bytes(4) + field for field in fields)).decode()
     sent = form.format(f"{kind.decode()} {blob} me@here")
     made = alice.import_key_pair(KeyName="token", PublicKeyMaterial=sent.encode())
-    found = alice.describe_key_pairs(IncludePublicKey=True)["KeyPairs"][0]
-    assert found["PublicKey"] == sent
-    assert found["KeyFingerprint"] == made["KeyFingerprint"]
+    result = alice.describe_key_pairs(IncludePublicKey=True)["KeyPairs"][0]
+    assert result["PublicKey"] == sent
+    assert result["KeyFingerprint"] == made["KeyFingerprint"]
 
 
 @each_row(

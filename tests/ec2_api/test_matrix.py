@@ -109,8 +109,8 @@ def test_every_action_has_its_rows_and_every_row_an_action(things: Things) -> No
         for arguments in guessed:
             row = Row(name, {}, json.dumps(arguments).removeprefix("{}"))
             try:
-                found = {person: _response(client, things, row, person).code for person in PERSONS}
-                wrong.append(row.line(found))
+                result = {person: _response(client, things, row, person).code for person in PERSONS}
+                wrong.append(row.line(result))
             except KeyError as error:
                 unknown = f"{row.line(dict.fromkeys(PERSONS, '?'))}  (tests/ec2_api/things.py has nothing for {error})"
                 wrong.append(unknown)
@@ -133,10 +133,10 @@ def test_everybody_gets_what_the_table_says(things: Things, world: World, everyb
     for row in ROWS:
         persons = PERSONS if everybody else _persons(row)
         answers = {person: _response(client, things, row, person) for person in persons}
-        found = {person: answer.code for person, answer in answers.items()}
-        differs = ", ".join(person for person in found if found[person] != row.codes[person])
+        result = {person: answer.code for person, answer in answers.items()}
+        differs = ", ".join(person for person in result if result[person] != row.codes[person])
         if differs:
-            wrong.append(f"the table is wrong about {differs}; found:\n{row.line(row.codes | found)}")
+            wrong.append(f"the table is wrong about {differs}; found:\n{row.line(row.codes | result)}")
         for person in answers.keys() & set(OUTSIDE):
             wrong += _differences(row, person, answers[person], things, world)
         shown += _differences(row, "member", answers["member"], things, world)

@@ -57,9 +57,9 @@ def test_pages_have_everything_once_and_in_order(boto: Boto, people: People) -> 
     ]
     Snapshot.objects.bulk_create(snapshots)
     alice = boto(people.alice)
-    found = pages(alice, "describe_volumes", "Volumes", "VolumeId", MaxResults=5)
-    assert [len(each) for each in found] == [5, 5, 2]
-    assert [each for page in found for each in page] == [
+    result = pages(alice, "describe_volumes", "Volumes", "VolumeId", MaxResults=5)
+    assert [len(each) for each in result] == [5, 5, 2]
+    assert [each for page in result for each in page] == [
         f"vol-{key.hex[:17]}" for key in sorted(volume.id for volume in made)
     ]
     assert [len(each) for each in pages(alice, "describe_snapshots", "Snapshots", "SnapshotId", MaxResults=5)] == [5, 2]
@@ -71,9 +71,9 @@ def test_filtered_pages_are_full(boto: Boto, people: People, monkeypatch: pytest
     volumes(people, 30)
     sizes = [str(number) for number in (1, 2, 15, 28, 29)]
     arguments = {"MaxResults": 2, "Filters": [{"Name": "size", "Values": sizes}]}
-    found = pages(boto(people.alice), "describe_volumes", "Volumes", "Size", **arguments)
-    assert sorted(each for page in found for each in page) == [1, 2, 15, 28, 29]
-    assert [len(each) for each in found] == [2, 2, 1]
+    result = pages(boto(people.alice), "describe_volumes", "Volumes", "Size", **arguments)
+    assert sorted(each for page in result for each in page) == [1, 2, 15, 28, 29]
+    assert [len(each) for each in result] == [2, 2, 1]
 
 
 def test_a_page_reads_its_own_rows(boto: Boto, people: People) -> None:
@@ -95,8 +95,8 @@ def test_without_a_number_a_page_has_a_thousand(boto: Boto, people: People, monk
     alice = boto(people.alice)
     assert [len(each) for each in pages(alice, "describe_volumes", "Volumes", "VolumeId")] == [3, 2]
     assert [len(each) for each in pages(alice, "describe_tags", "Tags", "ResourceId")] == [3, 2]
-    found = pages(alice, "describe_instances", "Reservations", "ReservationId")
-    assert len(found) == 2
+    result = pages(alice, "describe_instances", "Reservations", "ReservationId")
+    assert len(result) == 2
     assert pages(alice, "describe_instance_status", "InstanceStatuses", "InstanceId", IncludeAllInstances=True)[1]
 
 

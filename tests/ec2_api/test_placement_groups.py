@@ -44,8 +44,8 @@ def test_a_group_that_the_compute_api_created_has_the_nearest_strategy(alice: An
     mine = {"project_id": people.alice.project_id, "user_id": people.alice.user_id}
     for policy in ServerGroup.Policy.values:
         ServerGroup.objects.create(**mine, name=policy, policy=policy)
-    found = {each["GroupName"]: each["Strategy"] for each in alice.describe_placement_groups()["PlacementGroups"]}
-    assert found == {
+    result = {each["GroupName"]: each["Strategy"] for each in alice.describe_placement_groups()["PlacementGroups"]}
+    assert result == {
         "affinity": "cluster",
         "soft-affinity": "cluster",
         "anti-affinity": "spread",

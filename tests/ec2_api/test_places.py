@@ -72,8 +72,8 @@ def test_pages_of_offers_have_each_type_in_each_zone_once(alice: Any, cloud: Clo
 
 
 def test_account_attributes_are_the_limits(alice: Any) -> None:
-    found = alice.describe_account_attributes(AttributeNames=["max-instances", "supported-platforms"])
+    result = alice.describe_account_attributes(AttributeNames=["max-instances", "supported-platforms"])
     values = {
-        each["AttributeName"]: each["AttributeValues"][0]["AttributeValue"] for each in found["AccountAttributes"]
+        each["AttributeName"]: each["AttributeValues"][0]["AttributeValue"] for each in result["AccountAttributes"]
     }
     assert values == {"max-instances": "10", "supported-platforms": "VPC"}

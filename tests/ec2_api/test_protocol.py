@@ -55,10 +55,10 @@ def test_what_botocore_writes_is_read() -> None:
         given = _example(operation.input_shape)
         body = EC2Serializer().serialize_to_request(given, operation)["body"]
         pairs = [(name, str(value)) for name, value in parse_qsl(urlencode(body), keep_blank_values=True)]
-        found = parse.arguments(
+        result = parse.arguments(
             operation, [(name, value) for name, value in pairs if name not in {"Action", "Version"}]
         )
-        if found != given:
+        if result != given:
             wrong.append(operation.name)
     assert not wrong
 
@@ -70,8 +70,8 @@ def test_what_is_written_botocore_reads() -> None:
         given = _example(operation.output_shape)
         body = _answer(operation, given)
         answer = {"body": body, "headers": {}, "status_code": 200}
-        found = EC2QueryParser(timestamp_parser=_moment).parse(answer, operation.output_shape)
-        if found.pop("ResponseMetadata")["RequestId"] != "req-1" or found != given:
+        result = EC2QueryParser(timestamp_parser=_moment).parse(answer, operation.output_shape)
+        if result.pop("ResponseMetadata")["RequestId"] != "req-1" or result != given:
             wrong.append(operation.name)
     assert not wrong
 

@@ -170,15 +170,15 @@ def _shown() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _counted(keys: Keys, requests: list[tuple[str, str, dict[str, Any]]]) -> dict[str, int]:
     """Return the queries of each request that shows something; what has no id of EC2 yet has been given one."""
-    client, found = Client(), {}
+    client, result = Client(), {}
     for line, name, arguments in requests:
         pairs = pairs_of(name, arguments)
         if ask(client, keys, name, pairs).code != OK:
             continue
         with CaptureQueriesContext(connection) as queries:
             ask(client, keys, name, pairs)
-        found[line] = len(queries)
-    return found
+        result[line] = len(queries)
+    return result
 
 
 @pytest.mark.slow

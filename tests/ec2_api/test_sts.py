@@ -26,10 +26,10 @@ def client(service: str, keys: tuple[str, str], signed_for: str = "sts") -> Any:
 
 def test_the_caller_is_the_owner_of_what_ec2_shows(people: People, key_pairs: Any, alice: Any) -> None:
     sts = client("sts", key_pairs[people.alice.user_id])
-    found = sts.get_caller_identity()
+    result = sts.get_caller_identity()
     account = people.alice.project_id.hex
-    assert (found["Account"], found["UserId"]) == (account, people.alice.user_id.hex)
-    assert found["Arn"] == f"arn:aws:iam::{account}:user/{people.alice.user.name}"
+    assert (result["Account"], result["UserId"]) == (account, people.alice.user_id.hex)
+    assert result["Arn"] == f"arn:aws:iam::{account}:user/{people.alice.user.name}"
     group = alice.create_security_group(GroupName="web", Description="web")["GroupId"]
     pair = [{"GroupId": group, "UserId": account}]
     rule = {"IpProtocol": "tcp", "FromPort": 80, "ToPort": 80, "UserIdGroupPairs": pair}

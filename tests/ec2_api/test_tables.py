@@ -81,8 +81,8 @@ def test_every_filter_finds_the_items_that_show_its_value(people: People) -> Non
             for name, text in _texts(shape, table) if shape is not None else ():
                 seen.add((table.action, name))
                 for value in {text, text[:3] + "*"}:
-                    found = table.listed(_call(people, Filters=[{"Name": name, "Values": [value]}]))[0]
-                    if not _among(shape, found):
+                    result = table.listed(_call(people, Filters=[{"Name": name, "Values": [value]}]))[0]
+                    if not _among(shape, result):
                         lost.append((table.action, name, value))
     assert lost == []
     assert len(seen) > 200
@@ -112,8 +112,8 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     def counted(cls: type[Model], *values: Any) -> Model:
         counts[cls.__name__] += 1
-        found: Model = original(cls, *values)
-        return found
+        result: Model = original(cls, *values)
+        return result
 
     monkeypatch.setattr(Model, "from_db", classmethod(counted))
     return counts

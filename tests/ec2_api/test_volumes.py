@@ -45,9 +45,9 @@ def make(alice: Any, cloud: Cloud) -> Make:
     """Make a volume and let its host carry it out."""
 
     def made(**values: Any) -> str:
-        found = alice.create_volume(**{"AvailabilityZone": "nova", "Size": 1, **values})
+        result = alice.create_volume(**{"AvailabilityZone": "nova", "Size": 1, **values})
         cloud.run()
-        return str(found["VolumeId"])
+        return str(result["VolumeId"])
 
     return made
 
@@ -438,11 +438,11 @@ def test_volumes_and_interfaces_get_the_tags_of_their_launch(alice: Any, cloud: 
     given = {"ImageId": image, "InstanceType": cloud.small.name, "MinCount": 2, "MaxCount": 2}
     made = alice.run_instances(**given, BlockDeviceMappings=disks, TagSpecifications=[of(kind) for kind in kinds])
     cloud.run()
-    found = alice.describe_tags(Filters=[{"Name": "key", "Values": ["Env"]}])["Tags"]
-    assert sorted(each["ResourceType"] for each in found) == sorted(kinds * 2)
-    assert all(each["Value"] == each["ResourceType"] for each in found)
-    found = alice.describe_instances(InstanceIds=[made["Instances"][0]["InstanceId"]])
-    instance = found["Reservations"][0]["Instances"][0]
+    result = alice.describe_tags(Filters=[{"Name": "key", "Values": ["Env"]}])["Tags"]
+    assert sorted(each["ResourceType"] for each in result) == sorted(kinds * 2)
+    assert all(each["Value"] == each["ResourceType"] for each in result)
+    result = alice.describe_instances(InstanceIds=[made["Instances"][0]["InstanceId"]])
+    instance = result["Reservations"][0]["Instances"][0]
     volume = instance["BlockDeviceMappings"][-1]["Ebs"]["VolumeId"]
     tags = [{"Key": "Env", "Value": "volume"}]
     assert shown(alice, volume)["Tags"] == tags

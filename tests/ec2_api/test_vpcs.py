@@ -221,8 +221,8 @@ def test_a_subnet_in_another_zone_is_refused(alice: Any, vpc: str, cloud: Cloud)
 def test_what_is_so_of_every_vpc(alice: Any, vpc: str) -> None:
     for name, value in (("enableDnsSupport", True), ("enableDnsHostnames", True)):
         key = name[0].upper() + name[1:]
-        found = alice.describe_vpc_attribute(VpcId=vpc, Attribute=name)
-        assert (found["VpcId"], found[key]) == (vpc, {"Value": value})
+        result = alice.describe_vpc_attribute(VpcId=vpc, Attribute=name)
+        assert (result["VpcId"], result[key]) == (vpc, {"Value": value})
         alice.modify_vpc_attribute(VpcId=vpc, **{key: {"Value": value}})
         assert refused(alice.modify_vpc_attribute, VpcId=vpc, **{key: {"Value": False}}) == "UnsupportedOperation"
     assert refused(alice.modify_vpc_attribute, VpcId=vpc) == "MissingParameter"
@@ -272,8 +272,8 @@ def test_a_group_remembers_its_vpc(alice: Any, vpc: str, foreign: Network) -> No
     assert alice.describe_security_groups(GroupIds=[made])["SecurityGroups"][0]["VpcId"] == vpc
 
     def within(vpc_id: str) -> list[str]:
-        found = alice.describe_security_groups(Filters=[{"Name": "vpc-id", "Values": [vpc_id]}])["SecurityGroups"]
-        return [group["GroupName"] for group in found]
+        result = alice.describe_security_groups(Filters=[{"Name": "vpc-id", "Values": [vpc_id]}])["SecurityGroups"]
+        return [group["GroupName"] for group in result]
 
     assert within(vpc) == ["default", "web"]
     assert within(other) == []
@@ -398,5 +398,5 @@ def test_instances_on_a_vpc_are_in_its_default_group(alice: Any, people: People,
     alice.run_instances(**given, NetworkInterfaces=[{"DeviceIndex": 0, "SubnetId": subnet}])
     cloud.run()
     (group,) = default_groups(alice, vpc)
-    found = [each for one in alice.describe_instances()["Reservations"] for each in one["Instances"]]
-    assert [[each["GroupId"] for each in instance["SecurityGroups"]] for instance in found] == [[group["GroupId"]]] * 2
+    result = [each for one in alice.describe_instances()["Reservations"] for each in one["Instances"]]
+    assert [[each["GroupId"] for each in instance["SecurityGroups"]] for instance in result] == [[group["GroupId"]]] * 2

@@ -102,7 +102,7 @@ def make_things(people: People, world: World) -> Things:
     known = {
         prefix: _one(prefix, people.alice, world) for prefix in {*by_prefix(), *(each.prefix for each in names.KINDS)}
     }
-    found = {prefix: ids.id_of(prefix, resource) for prefix, resource in known.items() if resource is not None}
+    result = {prefix: ids.id_of(prefix, resource) for prefix, resource in known.items() if resource is not None}
     words = {
         "public-image": ids.id_of("ami", world.cloud.image.id),
         "public-subnet": ids.id_of("subnet", world.cloud.network.subnets.get().id),
@@ -120,7 +120,7 @@ def make_things(people: People, world: World) -> Things:
         "ready-ami": ids.id_of("ami", _image_with_data(people.alice)),
         "used-vol": ids.id_of("vol", _volume_of_server(people.alice, world)),
     }
-    return Things(found | words | networking, _keys(people), _pools(found))
+    return Things(result | words | networking, _keys(people), _pools(result))
 
 
 def _pools(own: dict[str, str]) -> dict[str, list[str]]:

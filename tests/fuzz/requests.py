@@ -165,17 +165,17 @@ def requests_for(operation: Operation, world: World, version: Version) -> st.Sea
 def _known_bodies(operation: Operation, world: World) -> list[Any]:
     """Return bodies that do something: those of the table of routes, and of a server whole."""
     route = as_route(operation.path)
-    found = [
+    result = [
         row.sent(world.ids) for row in table() if (row.method, row.route) == (operation.method, route) and row.body
     ]
     if str(operation) == "POST /compute/v2.1/servers":
         for networks in ("none", [{"uuid": world.ids["own_network"]}]):
             whole = server_body(world, networks)
             anybodys = {name: value for name, value in whole["server"].items() if name != "key_name"}
-            found += [whole, {"server": anybodys}]
+            result += [whole, {"server": anybodys}]
     content = operation.declared.get("requestBody", {}).get("content", {})
     schema = next((one["schema"] for one in content.values()), {})
-    return [body for body in found if Draft202012Validator(schema).is_valid(body)]
+    return [body for body in result if Draft202012Validator(schema).is_valid(body)]
 
 
 def server_body(world: World, networks: Any) -> dict[str, Any]:

@@ -161,9 +161,9 @@ def tried(action: Action, things: Things, records: Records, caplog: Any, example
     def one(dice: Dice) -> None:
         sent = make(dice)
         caplog.clear()
-        found = traced(records, lambda: ask(client, things.keys[sent.person], sent.action, sent.pairs))
-        problems = [*wrong(action, found), *(record.getMessage() for record in caplog.records)]
-        assert not problems, f"{'; '.join(problems)}\n    {sent}\n    {found.answer.text[:400]}"
+        result = traced(records, lambda: ask(client, things.keys[sent.person], sent.action, sent.pairs))
+        problems = [*wrong(action, result), *(record.getMessage() for record in caplog.records)]
+        assert not problems, f"{'; '.join(problems)}\n    {sent}\n    {result.answer.text[:400]}"
 
     try:
         one()
@@ -175,8 +175,8 @@ def tried(action: Action, things: Things, records: Records, caplog: Any, example
 def _tried_all(chosen: Sequence[Action], things: Things, caplog: Any, examples: int) -> None:
     caplog.set_level(logging.ERROR)
     records = Records()
-    found = [text for action in chosen if (text := tried(action, things, records, caplog, examples))]
-    assert not found, f"{len(found)} actions\n\n" + "\n\n".join(found)
+    result = [text for action in chosen if (text := tried(action, things, records, caplog, examples))]
+    assert not result, f"{len(result)} actions\n\n" + "\n\n".join(result)
 
 
 def test_a_few_requests_for_every_action(things: Things, caplog: Any) -> None:
@@ -270,10 +270,12 @@ def test_what_nobody_signed_is_refused_and_writes_nothing(things: Things, caplog
                 genuine | headers | {"X-Amz-Date": headers.get("X-Amz-Date", "20260101T000000Z")},
             )
         path = "/ec2/services/Cloud" if how == "other path" else "/ec2/"
-        found = traced(records, lambda: send(client, body, headers, path))
-        problems = [*wrong(None, found), *(record.getMessage() for record in caplog.records)]
-        assert not problems, f"{'; '.join(problems)}\n    {how} {body[:300]!r} {headers}\n    {found.answer.text[:400]}"
-        assert found.written == set()
+        result = traced(records, lambda: send(client, body, headers, path))
+        problems = [*wrong(None, result), *(record.getMessage() for record in caplog.records)]
+        assert not problems, (
+            f"{'; '.join(problems)}\n    {how} {body[:300]!r} {headers}\n    {result.answer.text[:400]}"
+        )
+        assert result.written == set()
 
     one()
 

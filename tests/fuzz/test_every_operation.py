@@ -119,18 +119,18 @@ def tried(operation: Operation, world: World, version: Version, client: Client) 
 @pytest.mark.parametrize(("service", "version"), EDITIONS, ids=lambda value: str(value))
 def test_no_input_makes_an_error_of_ours(world: World, service: str, version: Version) -> None:
     client = Client(raise_request_exception=False)
-    found = [text for operation in operations(version, service) if (text := tried(operation, world, version, client))]
-    assert not found, f"{len(found)} operations\n\n" + "\n\n".join(found)
+    result = [text for operation in operations(version, service) if (text := tried(operation, world, version, client))]
+    assert not result, f"{len(result)} operations\n\n" + "\n\n".join(result)
 
 
 @pytest.mark.parametrize("service", ["compute", "identity", "image", "network", "volume"])
 def test_without_a_token_everything_but_the_public_is_401(world: World, service: str) -> None:
     client = Client(raise_request_exception=False)
-    expected, found = {}, {}
+    expected, result = {}, {}
     for operation in operations(NEWEST, service):
         if not operation.public:
             answer = client.generic(operation.method, path_of(operation, world), b"{}", "application/json")
-            expected[str(operation)], found[str(operation)] = 401, answer.status_code
+            expected[str(operation)], result[str(operation)] = 401, answer.status_code
             assert not list(wrong(operation, answer))
-    assert found == expected
-    assert len(found) > 5
+    assert result == expected
+    assert len(result) > 5

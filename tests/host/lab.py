@@ -50,9 +50,9 @@ class Space:
         self.name = name
         self.path = namespace.FOLDER / name
         namespace.ensure(name)
-        if (found := (name, self.path.stat().st_ino)) not in self._seen:
+        if (result := (name, self.path.stat().st_ino)) not in self._seen:
             self.run("ip", "link", "set", "lo", "up")
-            self._seen.add(found)
+            self._seen.add(result)
 
     def run(self, *command: str, check: bool = True) -> str:
         """Run a program inside."""

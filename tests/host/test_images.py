@@ -129,9 +129,9 @@ def test_builds_that_ask_at_once_share_one_fetch(
     with ThreadPoolExecutor(6) as pool:
         waiting = [pool.submit(which.get, image, INSTANCE) for which in (cache, other) * 3]
         portal.gate.set()
-        found = [one.result(timeout=120) for one in waiting]
+        result = [one.result(timeout=120) for one in waiting]
     assert len(portal.asked) == 1
-    assert sorted(one.cached for one in found) == [False] + [True] * 5
+    assert sorted(one.cached for one in result) == [False] + [True] * 5
 
 
 def test_two_records_of_the_same_bits_share_them(cache: ImageCache, portal: Portal, qcow2: Path) -> None:

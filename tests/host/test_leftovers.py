@@ -48,8 +48,8 @@ def reader(host: HostProcess) -> Callable[[], Told]:
 
     def ask() -> Told:
         guests = {each.uuid for each in host.driver.guests()}
-        found = host.driver.leftovers() + host.network.leftovers(guests)
-        return {(each.kind, each.name, each.subject_id) for each in found}
+        result = host.driver.leftovers() + host.network.leftovers(guests)
+        return {(each.kind, each.name, each.subject_id) for each in result}
 
     return ask
 
@@ -69,13 +69,13 @@ def test_what_a_guest_that_was_removed_by_hand_has_left_is_found_and_removed(
     virsh_destroy(host, guest)
     (port,) = guest.ports
     lab.inside().run("ip", "tuntap", "add", "dev", port.tap, "mode", "tap")
-    found = reader()
+    result = reader()
     assert {
         ("folder", guest.uuid, guest.uuid),
         ("plug", guest.uuid, guest.uuid),
         ("tap", port.tap, guest.uuid),
-    } <= found
-    assert {owner for _, _, owner in found} == {guest.uuid}
+    } <= result
+    assert {owner for _, _, owner in result} == {guest.uuid}
     host.driver.destroy(guest.uuid)
     host.network.unplug(guest.uuid)
     assert reader() == set()

@@ -68,9 +68,9 @@ class Stage:
         def look() -> re.Match[bytes] | None:
             return pattern.search(self.host.driver.console_output(self.spec.uuid, self.read, 1_000_000).data)
 
-        found = until(look, "what the guest says of itself")
-        assert found is not None
-        boot, kib, sectors, swap = (int(text) for text in found.groups())
+        result = until(look, "what the guest says of itself")
+        assert result is not None
+        boot, kib, sectors, swap = (int(text) for text in result.groups())
         return Told(boot, kib // 1024, sectors * 512 // GIB, swap * 512 // (1 << 20))
 
     def resized_to(self, flavor: FlavorRef) -> InstanceSpec:
@@ -130,7 +130,7 @@ def test_what_is_kept_is_written_together_while_the_guest_goes_on_and_while_it_i
     base = stage.lies_on()
     driver.resize(stage.resized_to(LARGE), 1)
     assert Path(stage.lies_on()).name == "disk.qcow2.before"
-    told = stage.starts()
+    reported = stage.starts()
     for _ in range(2):
         driver.confirm_resize(stage.spec.uuid)
     assert driver.power_state(stage.spec.uuid) == PowerState.RUNNING
@@ -140,7 +140,7 @@ def test_what_is_kept_is_written_together_while_the_guest_goes_on_and_while_it_i
     driver.confirm_resize(stage.spec.uuid)
     assert (stage.kept(), stage.lies_on()) == (set(), base)
     again = stage.starts()
-    assert (again.boot, again.disk_gb, again.swap_mb) == (told.boot + 1, 3, 8)
+    assert (again.boot, again.disk_gb, again.swap_mb) == (reported.boot + 1, 3, 8)
     stage.stop()
     with pytest.raises(ImageUnacceptableError, match="has 3 GiB and cannot shrink"):
         driver.resize(stage.resized_to(LARGE), 1)

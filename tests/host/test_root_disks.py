@@ -168,9 +168,9 @@ def start(driver: ComputeDriver, spec: InstanceSpec, attempt: int) -> None:
 
 def info(lab: Lab, ceph: CephForTests, name: str) -> tuple[str, int, list[str]]:
     """The internal id of an image, its size in GiB, and its snapshots."""
-    found = json.loads(rbd(lab, ceph, "info", f"{ceph.pool}/{name}", "--format", "json"))
+    result = json.loads(rbd(lab, ceph, "info", f"{ceph.pool}/{name}", "--format", "json"))
     listed = json.loads(rbd(lab, ceph, "snap", "ls", f"{ceph.pool}/{name}", "--format", "json"))
-    return found["id"], found["size"] >> 30, [each["name"] for each in listed]
+    return result["id"], result["size"] >> 30, [each["name"] for each in listed]
 
 
 def test_a_stopped_guest_moves_without_a_copy_and_returns_as_it_was(

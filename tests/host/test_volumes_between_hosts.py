@@ -156,8 +156,8 @@ def test_the_socket_for_guests_of_the_same_host_is_open_to_the_group_that_the_fo
         connection = daemons.connect(
             pool, volume, [VolumeClient(attachment_id=str(uuid.uuid4()), host_id="1", local=True)]
         )
-        found = Path(connection.socket).stat()
-        assert (found.st_gid, found.st_mode & 0o777) == (12345, 0o660)
+        result = Path(connection.socket).stat()
+        assert (result.st_gid, result.st_mode & 0o777) == (12345, 0o660)
     finally:
         daemons.end_all()
         shutil.rmtree(short)

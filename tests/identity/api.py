@@ -87,8 +87,8 @@ class PagedView(ServiceView):
     def get(self, request: Request) -> Response:
         page = PAGES.read(request)
         begin = self.items.index(uuid.UUID(page.marker)) + 1 if page.marker else 0
-        found = self.items[begin : begin + page.limit]
-        return Response({"items": found, "links": PAGES.links(request, page, found, "http://cloud/items")})
+        result = self.items[begin : begin + page.limit]
+        return Response({"items": result, "links": PAGES.links(request, page, result, "http://cloud/items")})
 
 
 SERVICES = ("identity", "compute", "image", "network", "volume")

@@ -81,14 +81,14 @@ def at_once(*works: Callable[[], object]) -> list[object]:
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive()
-    accidents = [found for found in results if isinstance(found, Exception) and not isinstance(found, NovellaError)]
+    accidents = [result for result in results if isinstance(result, Exception) and not isinstance(result, NovellaError)]
     assert not accidents
     return results
 
 
 def names(results: list[object]) -> Counter[str]:
     """Count the answers: errors by their class, all others as ``done``."""
-    return Counter(type(found).__name__ if isinstance(found, Exception) else "done" for found in results)
+    return Counter(type(result).__name__ if isinstance(result, Exception) else "done" for result in results)
 
 
 @pytest.fixture

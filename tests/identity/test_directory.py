@@ -49,8 +49,8 @@ def test_operator_lists_are_narrowed_by_name_domain_and_state(people: People) ->
     set_user_enabled(people.bob.user, enabled=False)
 
     def names(query: str, what: str = "users") -> list[tuple[str, str]]:
-        found = Api(people.operator).get(f"{V3}/{what}?{query}").json()[what]
-        return [(item["name"], item["domain_id"]) for item in found]
+        result = Api(people.operator).get(f"{V3}/{what}?{query}").json()[what]
+        return [(item["name"], item["domain_id"]) for item in result]
 
     assert names("name=alice") == [("alice", "default"), ("alice", "other")] or names("name=alice") == [
         ("alice", "other"),

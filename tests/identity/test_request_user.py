@@ -22,8 +22,8 @@ def request_of(person: Person) -> HttpRequest:
 def test_both_ways_say_who_operates_the_cloud(people: People) -> None:
     for person, operates in ((people.operator, True), (people.alice, False)):
         request = request_of(person)
-        found = async_to_sync(request.auser)()
-        assert (found.pk, found.is_staff) == (request.user.pk, operates)
+        result = async_to_sync(request.auser)()
+        assert (result.pk, result.is_staff) == (request.user.pk, operates)
         assert request.user.is_staff is operates
 
 

@@ -48,14 +48,14 @@ def test_a_foreign_disk_is_taken_and_its_size_known(
 
 
 def test_the_firmware_that_an_image_asks_for_is_found(alice: Person, make: MakeImage) -> None:
-    for disk_format, data, found in (
+    for disk_format, data, result in (
         ("raw", gpt(ESP, LINUX), "uefi"),
         ("raw", gpt(BIOS_BOOT, ESP, code=b"\xeb"), "bios or uefi"),
         ("iso", cd(0xEF), "uefi"),
         ("raw", b"x", ""),
     ):
         image = make(disk_format=disk_format, data=data)
-        assert Image.objects.get(id=image.id).found_firmware == found
+        assert Image.objects.get(id=image.id).found_firmware == result
         assert image.properties == {}
 
 
@@ -107,10 +107,10 @@ def test_what_the_operator_does_not_let_in_is_refused_with_the_reason(
     uri = {"name": "web-download", "uri": "http://example.org/"}
     assert api.post(f"{path}/import", {"method": uri}).status_code == 400
     for name, at in (("image", "properties"), ("images", "properties/images/items/properties")):
-        found = api.get(f"{V2}/schemas/{name}").json()
+        result = api.get(f"{V2}/schemas/{name}").json()
         for part in at.split("/"):
-            found = found[part]
-        assert found["disk_format"]["enum"] == [None, "raw", "qcow2"]
+            result = result[part]
+        assert result["disk_format"]["enum"] == [None, "raw", "qcow2"]
     assert selectors.usable_image_for(alice.context, active.id).id == active.id, "what is there stays"
     assert formats() == [("raw", "raw"), ("qcow2", "qcow2")]
 

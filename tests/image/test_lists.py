@@ -58,8 +58,8 @@ def test_in_and_quotes(alice: Person, make: MakeImage) -> None:
         "colon: 22.04": ["colon: 22.04"],
         "in:colon: 22.04,nothing": ["colon: 22.04"],
     }
-    for value, found in requested.items():
-        assert names(alice, urlencode({"name": value})) == found, value
+    for value, result in requested.items():
+        assert names(alice, urlencode({"name": value})) == result, value
     both = f"id=in:{made[0].id},{made[1].id},nonsense"
     assert names(alice, both) == ["share me", "glass, darkly"]
     assert names(alice, "status=in:queued,saving&limit=1") == ["colon: 22.04"]
@@ -71,7 +71,7 @@ def test_times_are_compared_as_they_are_shown(alice: Person, make: MakeImage) ->
         with time_machine.travel(datetime.datetime(2026, 1, 1, 12, 0, second, 900_000, datetime.UTC), tick=False):
             make(name=name)
     b = "2026-01-01T12:00:20Z"
-    for comparison, found in {
+    for comparison, result in {
         "eq": ["b"],
         "neq": ["c", "a"],
         "gt": ["c"],
@@ -79,7 +79,7 @@ def test_times_are_compared_as_they_are_shown(alice: Person, make: MakeImage) ->
         "lt": ["a"],
         "lte": ["b", "a"],
     }.items():
-        assert names(alice, f"created_at={comparison}:{b}") == names(alice, f"updated_at={comparison}:{b}") == found
+        assert names(alice, f"created_at={comparison}:{b}") == names(alice, f"updated_at={comparison}:{b}") == result
     assert (
         names(alice, f"created_at={b}") == names(alice, "created_at=" + quote("eq:2026-01-01T14:00:20+02:00")) == ["b"]
     )
@@ -195,8 +195,8 @@ def test_tags_and_properties_are_found(
         requested, tags = dict(list(images[0][0].items())[:1]) or requested, images[0][1][:1] or tags
     for number, (properties, own) in enumerate(images):
         services.create(alice.context, name=str(number), properties=properties, tags=own)
-    found = {image.name for image in selectors.images_for(alice.context, {"properties": requested, "tags": tags})}
-    assert found == {
+    result = {image.name for image in selectors.images_for(alice.context, {"properties": requested, "tags": tags})}
+    assert result == {
         str(number)
         for number, (properties, own) in enumerate(images)
         if requested.items() <= properties.items() and set(tags) <= set(own)

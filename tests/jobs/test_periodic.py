@@ -214,6 +214,6 @@ def test_the_command_lists_it() -> None:
     output = StringIO()
     with pytest.raises(SystemExit):
         call_command("periodic", "--json", stdout=output)
-    found = {each["name"]: each for each in json.loads(output.getvalue())}
-    assert found["events.prune"]["last_error"] == "LookupError: gone"
-    assert found["events.prune"]["every"] == 60
+    result = {each["name"]: each for each in json.loads(output.getvalue())}
+    assert result["events.prune"]["last_error"] == "LookupError: gone"
+    assert result["events.prune"]["every"] == 60

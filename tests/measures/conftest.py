@@ -21,8 +21,8 @@ BEGAN = 1_800_000_000 // 57_600 * 57_600.0
 
 
 def guest(instance_id: object, cpu: float | None = None, **values: float | None) -> GuestSample:
-    found = {"cpu": cpu, **values}
-    return GuestSample(instance_id=str(instance_id), values=[found.get(name) for name in GUEST_SERIES])
+    result = {"cpu": cpu, **values}
+    return GuestSample(instance_id=str(instance_id), values=[result.get(name) for name in GUEST_SERIES])
 
 
 def of_host(**values: float | None) -> list[float | None]:

@@ -33,10 +33,10 @@ def test_a_minute_is_collected_once_it_has_ended(lab: Lab) -> None:
 
 def test_samples_show_before_they_are_collected(lab: Lab, at: Any) -> None:
     at(lab.minutes(1))
-    found = selectors.of_server(lab.server)
-    assert known(found.series["cpu"]) == [0.5] * 6
+    result = selectors.of_server(lab.server)
+    assert known(result.series["cpu"]) == [0.5] * 6
     assert known(selectors.of_host(lab.host.id).series["load"]) == [0.7] * 6
-    assert found.series["disk_read"].empty
+    assert result.series["disk_read"].empty
 
 
 @pytest.mark.both_databases("locks")
@@ -62,9 +62,9 @@ def test_a_block_that_is_not_condensed_yet_is_in_the_longer_spans(lab: Lab, at: 
 
 def test_points_are_put_together(lab: Lab, at: Any) -> None:
     at(lab.minutes(2, cpu=0.4))
-    found = selectors.of_server(lab.server, points=60)
-    assert (found.step, len(found.series["cpu"].means)) == (60, 60)
-    assert set(known(found.series["cpu"])) == {0.4}
+    result = selectors.of_server(lab.server, points=60)
+    assert (result.step, len(result.series["cpu"].means)) == (60, 60)
+    assert set(known(result.series["cpu"])) == {0.4}
 
 
 def test_projects_and_the_cloud_are_sums(lab: Lab, at: Any) -> None:

@@ -29,8 +29,8 @@ def pool(lab: Lab) -> StoragePool:
 
 
 def known(pool: StoragePool, series: str, span: str = "1h") -> set[float]:
-    found = selectors.of_pool(pool.id, SPANS[span]).series[series].means
-    return {round(value) for value in found if value is not None}
+    result = selectors.of_pool(pool.id, SPANS[span]).series[series].means
+    return {round(value) for value in result if value is not None}
 
 
 @pytest.mark.both_databases("constraints")

@@ -65,10 +65,10 @@ def scrape(query: str = "") -> dict[str, Metric]:
 
 
 def values(families: dict[str, Metric] | None = None) -> Values:
-    found = scrape() if families is None else families
+    result = scrape() if families is None else families
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-        for family in found.values()
+        for family in result.values()
         for sample in family.samples
     }
 
@@ -115,12 +115,12 @@ def test_it_speaks_openmetrics_to_who_asks_for_it(cloud: Cloud) -> None:
 @pytest.mark.both_databases("sql")
 def test_the_rows_of_each_kind_and_the_size_of_the_database(cloud: Cloud, alice: RequestContext) -> None:
     cloud.launch(alice)
-    found = values()
-    assert of(found, "novella_database_bytes") > 100_000
-    kinds = {dict(labels)["kind"] for name, labels in found if name == "novella_database_rows"}
+    result = values()
+    assert of(result, "novella_database_bytes") > 100_000
+    kinds = {dict(labels)["kind"] for name, labels in result if name == "novella_database_rows"}
     assert kinds >= {"compute.Instance", "compute.InstanceActionEvent", "images.Image", "django_q.OrmQ"}
     if connection.vendor == "sqlite":  # PostgreSQL estimates
-        assert of(found, "novella_database_rows", kind="compute.Instance") == 1
+        assert of(result, "novella_database_rows", kind="compute.Instance") == 1
 
 
 @pytest.mark.both_databases("sql")
@@ -139,33 +139,33 @@ def test_a_cloud_that_works(cloud: Cloud, alice: RequestContext) -> None:
     worker_groups.beat("g:1", ["scheduler"])
     for status, deadline in (("extending", timezone.now()), ("deleting", timezone.now() + timedelta(hours=1))):
         Volume.objects.create(project_id=running.project_id, size_gb=1, status=status, deadline=deadline)
-    found = values()
-    assert of(found, "novella_launches_total", outcome="success") == 1
-    assert of(found, "novella_launches_total", outcome="error") == 1
-    assert of(found, "novella_launches_total", outcome="deleted") == 1
-    assert of(found, "novella_launch_seconds_count", outcome="success") == 1
-    assert of(found, "novella_launch_seconds_bucket", outcome="success", le="+Inf") == 1
-    assert of(found, "novella_step_seconds_count", step="schedule", result="success") == 1
-    assert of(found, "novella_step_seconds_count", step="schedule", result="error") == 1
-    assert of(found, "novella_step_seconds_count", step="wait_for_boot", result="success") == 1
-    assert of(found, "novella_queue_messages", topic="scheduler") == 1
-    assert 0 <= of(found, "novella_queue_oldest_seconds", topic="scheduler") < 60
-    assert of(found, "novella_workers") == 1
-    assert of(found, "novella_instances", state="active") == 1
-    assert of(found, "novella_instances", state="error") == 1
-    assert of(found, "novella_instances", state="building") == 1
-    assert of(found, "novella_moves", type="live-migration") == 0
-    assert of(found, "novella_tasks_overdue") == 1
-    assert of(found, "novella_record_tasks", record="volume") == 2
-    assert of(found, "novella_record_tasks_overdue", record="volume") == 1
-    assert of(found, "novella_record_tasks_overdue", record="image") == 0
-    assert of(found, "novella_hosts", zone="nova") == of(found, "novella_agents_connected", zone="nova") == 1
-    assert of(found, "novella_vcpus", zone="cold") == 4
-    assert of(found, "novella_memory_bytes", zone="nova") == 8192 << 20
-    assert of(found, "novella_memory_bytes_allocated", zone="nova") == 1024 << 20
-    assert of(found, "novella_vcpus_allocatable", zone="nova") == 8
-    assert of(found, "novella_database_bytes") > 0
-    assert not [name for name, labels in found if any(key == "host" for key, _ in labels)]
+    result = values()
+    assert of(result, "novella_launches_total", outcome="success") == 1
+    assert of(result, "novella_launches_total", outcome="error") == 1
+    assert of(result, "novella_launches_total", outcome="deleted") == 1
+    assert of(result, "novella_launch_seconds_count", outcome="success") == 1
+    assert of(result, "novella_launch_seconds_bucket", outcome="success", le="+Inf") == 1
+    assert of(result, "novella_step_seconds_count", step="schedule", result="success") == 1
+    assert of(result, "novella_step_seconds_count", step="schedule", result="error") == 1
+    assert of(result, "novella_step_seconds_count", step="wait_for_boot", result="success") == 1
+    assert of(result, "novella_queue_messages", topic="scheduler") == 1
+    assert 0 <= of(result, "novella_queue_oldest_seconds", topic="scheduler") < 60
+    assert of(result, "novella_workers") == 1
+    assert of(result, "novella_instances", state="active") == 1
+    assert of(result, "novella_instances", state="error") == 1
+    assert of(result, "novella_instances", state="building") == 1
+    assert of(result, "novella_moves", type="live-migration") == 0
+    assert of(result, "novella_tasks_overdue") == 1
+    assert of(result, "novella_record_tasks", record="volume") == 2
+    assert of(result, "novella_record_tasks_overdue", record="volume") == 1
+    assert of(result, "novella_record_tasks_overdue", record="image") == 0
+    assert of(result, "novella_hosts", zone="nova") == of(result, "novella_agents_connected", zone="nova") == 1
+    assert of(result, "novella_vcpus", zone="cold") == 4
+    assert of(result, "novella_memory_bytes", zone="nova") == 8192 << 20
+    assert of(result, "novella_memory_bytes_allocated", zone="nova") == 1024 << 20
+    assert of(result, "novella_vcpus_allocatable", zone="nova") == 8
+    assert of(result, "novella_database_bytes") > 0
+    assert not [name for name, labels in result if any(key == "host" for key, _ in labels)]
 
 
 def test_each_host_alone_for_who_asks(cloud: Cloud) -> None:
@@ -179,11 +179,11 @@ def test_connections_that_hosts_track(cloud: Cloud) -> None:
         cloud.add_host(name).measured(tracking=Tracking(entries=entries, limit=100, share=5, largest=4, port="x"))
     cloud.add_host("old").measured()
     assert of(values(), "novella_connections_fullest_ratio", zone="nova") == 0.8
-    found = values(scrape("?hosts=1"))
+    result = values(scrape("?hosts=1"))
     for name, value in (("", 10), ("_limit", 100), ("_port_limit", 5), ("_port_largest", 4)):
-        assert of(found, f"novella_host_connections{name}", host="kelvin") == value
+        assert of(result, f"novella_host_connections{name}", host="kelvin") == value
     assert not [
-        labels for name, labels in found if name == "novella_host_connections" and dict(labels)["host"] == "old"
+        labels for name, labels in result if name == "novella_host_connections" and dict(labels)["host"] == "old"
     ]
     cloud.agents["nadel"].measured()
     assert of(values(), "novella_connections_fullest_ratio", zone="nova") == 0.1
@@ -259,8 +259,8 @@ def test_steps_that_a_host_makes_up_are_one_label(cloud: Cloud, alice: RequestCo
         InstanceActionEvent.objects.create(
             action=action, name=f"made_up_{'x' * number}", started_at=now, finished_at=now, result="Success"
         )
-    found = values()
-    assert of(found, "novella_step_seconds_count", step="other", result="success") == 5
+    result = values()
+    assert of(result, "novella_step_seconds_count", step="other", result="success") == 5
     fold()
     assert Total.objects.filter(family="step").count() == 1
 
@@ -286,16 +286,16 @@ def test_periodic_work_and_notifications(db: None) -> None:
         last_error="LookupError: gone",
     )
     Delivery.objects.create(message_id=uuid.uuid4(), subject="a", event_type="x", body="{}", created_at=now, due_at=now)
-    found = values()
-    assert of(found, "novella_periodic_last_run_timestamp_seconds", job="compute.reaper") == pytest.approx(
+    result = values()
+    assert of(result, "novella_periodic_last_run_timestamp_seconds", job="compute.reaper") == pytest.approx(
         ran.timestamp()
     )
-    assert of(found, "novella_periodic_last_duration_seconds", job="compute.reaper") == 0.25
-    assert of(found, "novella_periodic_last_failed", job="compute.reaper") == 1
-    assert of(found, "novella_periodic_overdue", job="compute.reaper") == 0
-    assert of(found, "novella_periodic_overdue", job="events.prune") == 1
-    assert {labels[0][1] for name, labels in found if name == "novella_periodic_overdue"} == set(periodic_jobs)
-    assert of(found, "novella_notifications_waiting") == 1
+    assert of(result, "novella_periodic_last_duration_seconds", job="compute.reaper") == 0.25
+    assert of(result, "novella_periodic_last_failed", job="compute.reaper") == 1
+    assert of(result, "novella_periodic_overdue", job="compute.reaper") == 0
+    assert of(result, "novella_periodic_overdue", job="events.prune") == 1
+    assert {labels[0][1] for name, labels in result if name == "novella_periodic_overdue"} == set(periodic_jobs)
+    assert of(result, "novella_notifications_waiting") == 1
 
 
 @pytest.mark.slow
@@ -337,8 +337,8 @@ def test_what_hosts_use(cloud: Cloud) -> None:
     host, now = Host.objects.get(), time.time()
     frame = Samples(host=[None if name == "disk_read" else 2.0 for name in HOST_SERIES])
     inbound.receive(host.id, int(now) // FINE.seconds, frame, inbound.Inbox(), now)
-    found = values(scrape("?hosts=1"))
-    assert of(found, "novella_host_cpu_used", host="kelvin") == pytest.approx(2, rel=0.001)
-    assert of(found, "novella_host_memory_used_bytes", host="kelvin") == pytest.approx(2 << 20, rel=0.001)
-    assert ("novella_host_disk_read_bytes_per_second", (("host", "kelvin"),)) not in found
+    result = values(scrape("?hosts=1"))
+    assert of(result, "novella_host_cpu_used", host="kelvin") == pytest.approx(2, rel=0.001)
+    assert of(result, "novella_host_memory_used_bytes", host="kelvin") == pytest.approx(2 << 20, rel=0.001)
+    assert ("novella_host_disk_read_bytes_per_second", (("host", "kelvin"),)) not in result
     assert not [name for name, _ in values() if name.startswith("novella_host_cpu")]

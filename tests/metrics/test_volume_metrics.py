@@ -36,17 +36,17 @@ def test_pools_and_what_is_in_them(town: Town) -> None:
     Backup.objects.create(
         project_id=first.project_id, volume_id=first.id, size_gb=3, status="available", stored_bytes=7
     )
-    found = values()
+    result = values()
     pool = {"pool": "local", "driver": "fake", "zone": "nova", "id": town.pool.id}
-    assert of(found, "novella_pool_bytes", **pool) == 100 * GIB
-    assert of(found, "novella_pool_allocatable_bytes", **pool) == 180 * GIB
-    assert of(found, "novella_pool_allocated_bytes", **pool) == 7 * GIB
-    assert of(found, "novella_pool_up", **pool) == 1
-    assert of(found, "novella_pool_frozen", **pool) == 0
-    assert of(found, "novella_volumes", status="in-use") == 1
-    assert of(found, "novella_volume_bytes", status="available") == 4 * GIB
-    assert of(found, "novella_volume_attachments", status="attached") == 1
-    assert of(found, "novella_backup_bytes", status="available") == 7
+    assert of(result, "novella_pool_bytes", **pool) == 100 * GIB
+    assert of(result, "novella_pool_allocatable_bytes", **pool) == 180 * GIB
+    assert of(result, "novella_pool_allocated_bytes", **pool) == 7 * GIB
+    assert of(result, "novella_pool_up", **pool) == 1
+    assert of(result, "novella_pool_frozen", **pool) == 0
+    assert of(result, "novella_volumes", status="in-use") == 1
+    assert of(result, "novella_volume_bytes", status="available") == 4 * GIB
+    assert of(result, "novella_volume_attachments", status="attached") == 1
+    assert of(result, "novella_backup_bytes", status="available") == 7
 
 
 @pytest.mark.both_databases("locks")
@@ -58,13 +58,13 @@ def test_commands_are_counted_once_with_their_rows_or_without(town: Town) -> Non
     )
 
     def counted() -> list[float]:
-        found = values()
+        result = values()
         name = "novella_command_seconds"
         return [
-            of(found, f"{name}_count", command="create_volume"),
-            of(found, f"{name}_sum", command="create_volume"),
-            of(found, f"{name}_bucket", command="create_volume", le="2.5"),
-            of(found, f"{name}_bucket", command="create_volume", le="5"),
+            of(result, f"{name}_count", command="create_volume"),
+            of(result, f"{name}_sum", command="create_volume"),
+            of(result, f"{name}_bucket", command="create_volume", le="2.5"),
+            of(result, f"{name}_bucket", command="create_volume", le="5"),
         ]
 
     assert counted() == [2, 6, 0, 2]

@@ -360,9 +360,9 @@ def test_five_hundred_at_once_get_five_hundred_addresses(alice: Person, settings
 
     results = _in_threads(25, come)
     assert all(isinstance(result, list) for result in results), results
-    found = [netaddr.IPAddress(text) for result in results for text in result]  # type: ignore[attr-defined]
-    assert len(set(found)) == 500
-    assert int(max(found)) - int(min(found)) == 499
+    results_found = [netaddr.IPAddress(text) for result in results for text in result]  # type: ignore[attr-defined]
+    assert len(set(results_found)) == 500
+    assert int(max(results_found)) - int(min(results_found)) == 499
     assert guest_addresses().count() == 500
 
     def go_and_come(index: int) -> str:
@@ -372,12 +372,12 @@ def test_five_hundred_at_once_get_five_hundred_addresses(alice: Person, settings
     others = _in_threads(24, go_and_come)
     assert all(isinstance(result, str) for result in others), others
     assert len(set(others)) == 24
-    assert not {str(each) for each in found} & set(others), "what was given back is given to nobody yet"
+    assert not {str(each) for each in results_found} & set(others), "what was given back is given to nobody yet"
     assert guest_addresses().count() == 500 - 12 + 24
     held = FixedIP.every.filter(port=None)
     assert held.count() == 12
     assert ipam.forget_released() == 0
     held.update(released_at=timezone.now() - timedelta(seconds=3601))
     assert ipam.forget_released() == 12
-    assert address(allocate(alice, on(network))[0]) in {str(each) for each in found}
+    assert address(allocate(alice, on(network))[0]) in {str(each) for each in results_found}
     assert usage_of(alice.project_id)["fixed_ips"] == 500 - 12 + 25

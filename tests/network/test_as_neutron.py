@@ -54,9 +54,9 @@ def test_values_are_taken_and_come_back(
         "port": {"network_id": str(net.id)},
         "subnetpool": {"name": "p"},
     }
-    found = made(api, kind, **base.get(kind, {}) | given)
-    assert {name: found[name] for name in shown} == shown
-    again = api.get(f"{V2}/{kind.replace('_', '-')}s/{found['id']}").json()[kind]
+    result = made(api, kind, **base.get(kind, {}) | given)
+    assert {name: result[name] for name in shown} == shown
+    again = api.get(f"{V2}/{kind.replace('_', '-')}s/{result['id']}").json()[kind]
     assert {name: again[name] for name in shown} == shown
 
 

@@ -101,9 +101,9 @@ def test_addresses_are_requested_by_subnet_by_address_and_by_both(api: Api, net:
         {"subnet_id": str(six.id), "ip_address": "2001:db8::50"},
     ]
     port = made(api, "port", network_id=str(net.id), mac_address="02:00:00:00:00:01", fixed_ips=requested)
-    found = addresses(port)
-    assert {"10.20.0.50", "2001:db8::50", "2001:db8:1::ff:fe00:1"} <= set(found)
-    assert len(found) == 4
+    result = addresses(port)
+    assert {"10.20.0.50", "2001:db8::50", "2001:db8:1::ff:fe00:1"} <= set(result)
+    assert len(result) == 4
     assert held(port["id"])["fixed_ips"] == 4
     wrong = new(api, net, fixed_ips=[{"subnet_id": str(auto.id), "ip_address": "2001:db8:1::9"}])
     refused(wrong, 400, "AllocationOnAutoAddressSubnet")

@@ -116,9 +116,9 @@ def test_subnets_are_found_and_networks_sorted_by_what_is_shared_with_the_caller
     assert names("sort_key=shared&sort_key=name") == ["a", "c", "d", "b", "given"]
     behind = f"sort_key=shared&sort_key=name&limit=2&marker={rows[3].id}"
     assert names(behind) == ["b", "given"]
-    for person, found in ((charlie, [str(subnet.id)]), (alice, [])):
+    for person, result in ((charlie, [str(subnet.id)]), (alice, [])):
         answer = send(person, "GET", f"/subnets?shared=True&network_id={given.id}")[1]
-        assert [each["id"] for each in answer["subnets"]] == found
+        assert [each["id"] for each in answer["subnets"]] == result
 
 
 def test_a_policy_is_led_to_another_project(alice: Person, charlie: Person) -> None:

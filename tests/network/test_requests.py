@@ -17,8 +17,8 @@ from tests.support.tables import each_row
 
 def test_the_only_network_is_chosen(alice: Person, net: Network) -> None:
     for requested in (None, "auto"):
-        found = selectors.requested_networks_for(alice.context, requested)
-        assert found == [{"network_id": str(net.id), "port_id": None, "fixed_ip": None}]
+        result = selectors.requested_networks_for(alice.context, requested)
+        assert result == [{"network_id": str(net.id), "port_id": None, "fixed_ip": None}]
     assert selectors.requested_networks_for(alice.context, "none") == []
 
 
@@ -50,12 +50,12 @@ def test_a_network_without_subnet_or_of_another_project_is_not_usable(
 
 def test_an_operator_names_another_projects_network_and_is_given_none(operator: Person, net: Network) -> None:
     requested: list[Mapping[str, str | None]] = [{"network_id": str(net.id)}]
-    [found] = selectors.requested_networks_for(operator.context, requested)
-    assert (found["network_id"], found["anywhere"]) == (str(net.id), "yes")
+    [result] = selectors.requested_networks_for(operator.context, requested)
+    assert (result["network_id"], result["anywhere"]) == (str(net.id), "yes")
     assert selectors.requested_networks_for(operator.context, None) == []
     with pytest.raises(InvalidInputError, match="could not be found"):
         services.allocate(uuid.uuid4(), operator.project_id, requested, [], "h1", "nova")
-    [port] = services.allocate(uuid.uuid4(), operator.project_id, [found], [], "h1", "nova")
+    [port] = services.allocate(uuid.uuid4(), operator.project_id, [result], [], "h1", "nova")
     assert (port.network_id, port.project_id) == (net.id, operator.project_id)
 
 

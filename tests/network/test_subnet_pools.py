@@ -89,8 +89,8 @@ def test_ranges_of_one_network_come_from_one_pool(alice: Person) -> None:
 def test_a_pool_s_quota_holds_for_each_project(alice: Person) -> None:
     _, made = pool(alice, default_quota=512, default_prefixlen=24)
     network = services.create_network(alice.project_id, "n")
-    found = [subnet(alice, network, subnetpool_id=made["id"])[0] for _ in range(3)]
-    assert found == [201, 201, 409]
+    result = [subnet(alice, network, subnetpool_id=made["id"])[0] for _ in range(3)]
+    assert result == [201, 201, 409]
 
 
 def test_the_default_pool_is_taken_when_none_is_named(alice: Person, operator: Person) -> None:

@@ -99,8 +99,8 @@ def test_a_subnet_has_what_follows_from_its_range(alice: Person, bare: Network) 
     ],
 )  # fmt: skip
 def test_a_wrong_subnet_is_refused(alice: Person, bare: Network, values: Any, status: int, kind: str) -> None:
-    found, error = subnet(alice, bare, **values)
-    assert (found, error["type"]) == (status, kind), error
+    result, error = subnet(alice, bare, **values)
+    assert (result, error["type"]) == (status, kind), error
     assert not Subnet.objects.exists()
     assert not Port.objects.exists()
 
@@ -205,8 +205,8 @@ def test_segments(operator: Person, settings: Any) -> None:
         status, answer = send(operator, "POST", "/networks", {"network": attributes})
         return status, answer["network"] if status == 201 else answer["NeutronError"]["type"]
 
-    found = [make()[1]["provider:segmentation_id"] for _ in range(2)]
-    assert sorted(found) == [5000, 5001]
+    result = [make()[1]["provider:segmentation_id"] for _ in range(2)]
+    assert sorted(result) == [5000, 5001]
     assert make() == (409, "NoNetworkAvailable")
     assert make(network_type="vxlan", segmentation_id=5000) == (409, "TunnelIdInUse")
     assert make(network_type="vxlan", segmentation_id=7000)[1]["provider:segmentation_id"] == 7000
@@ -283,4 +283,4 @@ def test_lists_do_not_cost_more_with_more_rows(operator: Person, alice: Person) 
             with CaptureQueriesContext(connection) as queries:
                 assert len(Api(alice).get(V2 + path).json().popitem()[1]) == (turn + 1) * 3
             counts.setdefault(path, set()).add(len(queries))
-    assert all(len(found) == 1 for found in counts.values()), counts
+    assert all(len(result) == 1 for result in counts.values()), counts

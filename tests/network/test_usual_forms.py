@@ -71,4 +71,4 @@ def test_what_is_made(alice: Person, net: Network) -> None:
         f"subnets?gateway_ip={two}",
         "security-group-rules?remote_ip_prefix=2001:DB8:0:0::/64",
     ):
-        assert [len(found) for found in api.get(f"{V2}/{query}").json().values()] == [1], query
+        assert [len(result) for result in api.get(f"{V2}/{query}").json().values()] == [1], query

@@ -49,11 +49,11 @@ def receiver() -> Iterator[Receiver]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             request = Received(dict(self.headers.items()), body)
-            found.came.append(request)
-            status = found.answer(request)
+            result.came.append(request)
+            status = result.answer(request)
             self.send_response(status)
             if 300 <= status < 400:
-                self.send_header("Location", f"{found.url}elsewhere")
+                self.send_header("Location", f"{result.url}elsewhere")
             self.send_header("Content-Length", "0")
             self.end_headers()
 
@@ -62,10 +62,10 @@ def receiver() -> Iterator[Receiver]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    found = Receiver(f"http://127.0.0.1:{server.server_port}/hook?key=1")
+    result = Receiver(f"http://127.0.0.1:{server.server_port}/hook?key=1")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    yield found
+    yield result
     server.shutdown()
     thread.join()
     server.server_close()

@@ -82,8 +82,8 @@ def test_the_statuses_are_those_of_the_matrix(editions: dict[Version, dict[str, 
     wrong = []
     for document in editions.values():
         for (method, path), one in operations(document).items():
-            found = known[method, as_route(path)]
-            good = {status for status in found if status < 400} or found & {410, 501}
+            result = known[method, as_route(path)]
+            good = {status for status in result if status < 400} or result & {410, 501}
             statuses = {int(code) for code in one["responses"] if code.isdigit()}
             if not good <= statuses:
                 wrong.append(f"{method} {path}: told {sorted(statuses)}, is {sorted(good)}")

@@ -80,7 +80,7 @@ def test_records_are_found_by_what_people_know_of_them(admin: Client, alice: Per
         one_of_each(alice, public, number)
     forwarding = PortForwarding.objects.order_by("created_at").first()
     assert forwarding is not None
-    for name, words, found in (
+    for name, words, result in (
         ("network", "10.1.0.0/24", "net-1"),
         ("subnet", "net-2", "subnet-2"),
         ("port", "10.1.0.1", "10.1.0.1"),
@@ -93,7 +93,7 @@ def test_records_are_found_by_what_people_know_of_them(admin: Client, alice: Per
     ):  # fmt: skip
         answer = admin.get(f"/admin/network/{name}/", {"q": words})
         page = answer.content.decode()
-        assert found in page, name
+        assert result in page, name
         assert (
             len(answer.context["cl"].result_list) < answer.context["cl"].root_queryset.count() or name == "subnetpool"
         )

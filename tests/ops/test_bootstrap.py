@@ -55,10 +55,10 @@ def test_everything_a_first_launch_needs_is_there(data: Path) -> None:
     (instance,) = launch(context, request)
     assert instance.vm_state == "building"
     for name in ("admin", "demo"):
-        found = authenticate_password(
+        result = authenticate_password(
             user_name=name, domain_name="Default", password=made["passwords"][name], source="127.0.0.1"
         )
-        assert found.id.hex == made["users"][name]
+        assert result.id.hex == made["users"][name]
         assert re.fullmatch(r"[A-Za-z0-9]{16}", made["passwords"][name]), "a hyphen in front is an option to a shell"
 
 

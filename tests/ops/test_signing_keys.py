@@ -63,8 +63,8 @@ def test_what_the_key_before_signed_is_accepted_until_it_is_dropped(db: None, tm
 def test_processes_that_start_at_the_same_time_have_the_same_keys(tmp_path: Path) -> None:
     path = tmp_path / "portal" / "secrets" / "secret_key"
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda _: tuple(signing_keys.keys("NOVELLA_SECRET_KEY", path)), range(32)))
-    assert len(set(found)) == 1
+        result = list(threads.map(lambda _: tuple(signing_keys.keys("NOVELLA_SECRET_KEY", path)), range(32)))
+    assert len(set(result)) == 1
     assert [each.name for each in path.parent.iterdir()] == ["secret_key"]
 
 

@@ -37,8 +37,8 @@ def operations(*, public: bool = False) -> Iterator[tuple[Operation, type[Any]]]
 
 def pages() -> set[Operation]:
     """Every method and path that is no API's."""
-    found = {(method, path) for path, _ in _patterns(get_resolver()) for method in METHODS}
-    return {operation for operation in found if not any(operation[1].startswith(f"/{api}") for api in PREFIXES)}
+    result = {(method, path) for path, _ in _patterns(get_resolver()) for method in METHODS}
+    return {operation for operation in result if not any(operation[1].startswith(f"/{api}") for api in PREFIXES)}
 
 
 def patterns(urls: str) -> list[URLPattern]:
@@ -58,12 +58,12 @@ def nameless(path: str) -> str:
 
 
 def _patterns(resolver: URLResolver, above: str = "") -> Iterator[tuple[str, URLPattern]]:
-    for found in resolver.url_patterns:
-        where = above + str(found.pattern)
-        if isinstance(found, URLResolver):
-            yield from _patterns(found, where)
+    for result in resolver.url_patterns:
+        where = above + str(result.pattern)
+        if isinstance(result, URLResolver):
+            yield from _patterns(result, where)
         else:
-            yield "/" + _plain(where), found
+            yield "/" + _plain(where), result
 
 
 def _plain(pattern: str) -> str:

@@ -293,10 +293,10 @@ def test_the_sample_is_a_file_that_changes_what_the_file_does(write: Write) -> N
     call_command("show_policy", "--file", str(path), stdout=output)
     shown = output.getvalue()
     assert all(f'#"{name}": ' in shown for name in policy.RULES)
-    found = policy_file.read(write(shown))
-    assert found == {LAUNCH: "rule:staff", "staff": "role:staff"}
+    result = policy_file.read(write(shown))
+    assert result == {LAUNCH: "rule:staff", "staff": "role:staff"}
     write(shown.replace('\n#"', '\n"').replace(f'"{LAUNCH}": "role:member"\n', ""))
-    assert policy_file.differing(policy_file.read(path)) == found
+    assert policy_file.differing(policy_file.read(path)) == result
 
 
 @pytest.mark.slow
@@ -331,9 +331,9 @@ def test_a_worker_knows_every_rule_and_takes_the_file_s_for_actions(tmp_path: Pa
     environment = os.environ | {"NOVELLA_POLICY_FILE": str(path), "DJANGO_SETTINGS_MODULE": "portal.settings"}
     words = [sys.executable, "-c", WITHOUT_THE_WEB]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
-    found = dict(line.split(" ", 1) for line in done.stdout.splitlines())
-    assert found.keys() == policy.RULES.keys()
-    assert found[STOP] == "role:admin"
+    result = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert result.keys() == policy.RULES.keys()
+    assert result[STOP] == "role:admin"
 
 
 def test_a_rule_is_added_once() -> None:

@@ -60,9 +60,9 @@ def running(cloud: Cloud, alice: RequestContext, kelvin: ScriptedAgent) -> Insta
 
 def held() -> tuple[int, int]:
     """The addresses that count, in use and reserved; the records say the same."""
-    assert [str(found) for found in examine()] == []
-    found = detail_of(PROJECT)["fixed_ips"]
-    return found.in_use, found.reserved
+    assert [str(result) for result in examine()] == []
+    result = detail_of(PROJECT)["fixed_ips"]
+    return result.in_use, result.reserved
 
 
 def add(instance: Instance, net: Network, count: int = 1) -> None:
@@ -354,10 +354,10 @@ def test_who_has_more_than_the_limit_keeps_it_and_gets_no_more(cloud: Cloud, run
 def test_addresses_that_were_not_counted_are_reported_and_counted(cloud: Cloud, running: Instance) -> None:
     add(running, cloud.network)
     forget()
-    assert [found.kind for found in examine()] == ["missing"]
+    assert [result.kind for result in examine()] == ["missing"]
     add(running, cloud.network)
     assert held() == (3, 0), "the next one counts those before it"
     forget()
     remove(running)
-    assert [found.right for found in repair()] == [(2, 0)]
+    assert [result.right for result in repair()] == [(2, 0)]
     assert held() == (2, 0)

@@ -57,10 +57,10 @@ BOUNDS = {"per_volume_gigabytes"}
 def owned() -> Iterator[type[Model]]:
     """Our models that belong to a project or a user: by a column, or by belonging to a record that does."""
     ours = [model for model in apps.get_models(include_auto_created=True) if _is_ours(model)]
-    found = {model for model in ours if model._meta.label in ("identity.Project", "identity.User")}
-    while more := {model for model in ours if model not in found and _belongs(model, found)}:
-        found |= more
-    return iter(sorted(found, key=lambda model: model._meta.label))
+    result = {model for model in ours if model._meta.label in ("identity.Project", "identity.User")}
+    while more := {model for model in ours if model not in result and _belongs(model, result)}:
+        result |= more
+    return iter(sorted(result, key=lambda model: model._meta.label))
 
 
 def _is_ours(model: type[Model]) -> bool:
@@ -150,14 +150,14 @@ WRITING = MAKING | {f"a{name}" for name in MAKING} | {"save", "asave", "update",
 def made_in(tree: ast.AST) -> set[str]:
     """The limited records that a module makes: ``Port(…)`` and ``Port.objects.create(…)``."""
     names = limited_names(tree)
-    found = set()
+    result = set()
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         made = call.func
         if isinstance(made, ast.Attribute) and made.attr.removeprefix("a") in MAKING:
-            found |= {node.id for node in ast.walk(made) if isinstance(node, ast.Name)}
+            result |= {node.id for node in ast.walk(made) if isinstance(node, ast.Name)}
         elif isinstance(made, ast.Name):
-            found.add(made.id)
-    return found & names
+            result.add(made.id)
+    return result & names
 
 
 def limited_names(tree: ast.AST) -> set[str]:
@@ -194,7 +194,7 @@ def methods_called_in(tree: ast.AST) -> set[str]:
 
 @pytest.mark.slow
 def test_every_module_that_makes_what_is_limited_asks_the_quotas() -> None:
-    found = {}
+    result = {}
     for path in [*(ROOT / "provisioning").rglob("*.py"), *(ROOT / "portal").rglob("*.py")]:
         if "migrations" in path.parts:
             continue
@@ -217,10 +217,10 @@ def test_every_module_that_makes_what_is_limited_asks_the_quotas() -> None:
         elif made and name in WRITERS:
             assert (made, calls_in(tree, WRITERS[name][1])) == (WRITERS[name][0], {"reserve_servers"})
         elif made:
-            found[name] = made
+            result[name] = made
             requested = calls_in(tree) & {"reserve", "hold", "hold_all"} | calls_in(tree, GROWTH) & {"grow"}
             assert requested, f"{path} makes {made} without asking the quotas"
-    assert found == MAKERS
+    assert result == MAKERS
 
 
 @pytest.mark.django_db

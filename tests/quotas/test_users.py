@@ -204,8 +204,8 @@ def test_what_binds_the_caller_is_what_pages_show(
     for caller in (alice, carol, carol):
         cloud.launch(caller)
     set_limit(project, "ram", 4096)
-    found = compute.limits_for(alice)
-    assert {name: (found.limits[name], found.usage[name]) for name in MOST} == {
+    result = compute.limits_for(alice)
+    assert {name: (result.limits[name], result.usage[name]) for name in MOST} == {
         "instances": (10, 3),
         "cores": (3, 1),
         "ram": (4096, 3072),

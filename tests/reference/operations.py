@@ -118,13 +118,13 @@ def page() -> str:
         " an unsupported extension of the Networking API are listed below the extension's name.\n",
     ]
     for service, title in TITLES.items():
-        found = list(operations(service))
-        outcomes = {each.key: each.outcome for each in found}
+        result = list(operations(service))
+        outcomes = {each.key: each.outcome for each in result}
         count = {outcome: [*outcomes.values()].count(outcome) for outcome in (DONE, NOT_OFFERED, MISSING)}
         summary = ", ".join(f"{many} {outcome}" for outcome, many in count.items())
         parts.append(f"## {title}\n\n{len(outcomes)} operations: {summary}.\n")
-        for section in dict.fromkeys(each.section for each in found):
-            rows = [_row(each) for each in found if each.section == section]
+        for section in dict.fromkeys(each.section for each in result):
+            rows = [_row(each) for each in result if each.section == section]
             parts.append(f"### {section}\n\n| operation | | |\n|---|---|---|\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)
 

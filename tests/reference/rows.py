@@ -34,6 +34,6 @@ class Row:
 
 def fail(service: str, what: str, whose: Iterable[str]) -> None:
     """Raise NotesError with the items in ``whose``, if there are any."""
-    found = list(whose)
-    if found:
-        raise NotesError(f"{service}: {what}: {', '.join(found)}")
+    result = list(whose)
+    if result:
+        raise NotesError(f"{service}: {what}: {', '.join(result)}")

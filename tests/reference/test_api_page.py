@@ -58,9 +58,9 @@ def _reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reference has two sections, one of them unsupported; the routes have one more call."""
     there = [("GET", "/v2/images"), ("POST", "/v2/images"), ("DELETE", "/v2/images/{image_id}")]
     missing = [("POST", "/v2/images/{image_id}/burn"), ("GET", "/v2/ashes")]
-    found = [Operation("image", "Images", *each, None, None, "") for each in there]
-    found += [Operation("image", "Ashes", *each, None, "404", "") for each in missing]
-    monkeypatch.setattr(service_rows, "operations", lambda _: found)
+    result = [Operation("image", "Images", *each, None, None, "") for each in there]
+    result += [Operation("image", "Ashes", *each, None, "404", "") for each in missing]
+    monkeypatch.setattr(service_rows, "operations", lambda _: result)
     routes = [Call(method, f"/image{path}") for method, path in (*there, ("PATCH", "/v2/images/{id}"))]
     monkeypatch.setattr(service_rows, "served", lambda _: routes)
 
@@ -72,8 +72,8 @@ ONE, ASHES = ["`PATCH /images/{id}`", "one"], ["Ashes", "", "nothing burns"]
 def test_a_row_is_there_differs_or_is_not_there() -> None:
     service = image(ONE, ASHES, ["`GET`, `POST /images`", "all", "without another's"])
     service.finish()
-    found = {f"{call.method} {call.path}": row.state for row in service.rows for call in row.calls}
-    assert found == {
+    result = {f"{call.method} {call.path}": row.state for row in service.rows for call in row.calls}
+    assert result == {
         f"GET {V2}/images": DIFFERS,
         f"POST {V2}/images": DIFFERS,
         f"DELETE {V2}/images/{{image_id}}": THERE,
@@ -104,9 +104,9 @@ def test_what_is_wrong_with_the_notes_is_reported(rows: list[list[str]], text: s
 
 
 def test_what_is_read_of_the_routes() -> None:
-    found = set(served("compute"))
-    assert Call("GET", "/compute/v2.1/servers/{server_id}") in found
-    assert Call("POST", "/compute/v2.1/servers/{server_id}/action", "trim") in found
+    result = set(served("compute"))
+    assert Call("GET", "/compute/v2.1/servers/{server_id}") in result
+    assert Call("POST", "/compute/v2.1/servers/{server_id}/action", "trim") in result
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_actions_of_ec2_are_there_or_say_why_not() -> None:
     ec2 = Ec2()
     ec2.add(["`*`", "", "no"])
     ec2.finish()
-    found = {row.cell: row.state for row in ec2.rows}
-    assert found.keys() >= {f"`{name}`" for name in ec2.there}
-    assert list(found.values()).count(NOT_THERE) == 1
+    result = {row.cell: row.state for row in ec2.rows}
+    assert result.keys() >= {f"`{name}`" for name in ec2.there}
+    assert list(result.values()).count(NOT_THERE) == 1
     ec2 = Ec2()
     ec2.add(["`RunPictures`", "x"])
     with pytest.raises(NotesError, match="no action has this name"):

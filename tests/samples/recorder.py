@@ -178,17 +178,17 @@ class Scene:
             chosen = self._ends(name, chosen, both=both)
         if keep is not None:
             chosen = [*(each for each in chosen if each != keep), keep]
-        found: dict[Version, tuple[Pair, Any]] = {}
+        result: dict[Version, tuple[Pair, Any]] = {}
         for version in chosen:
             sent = body
             for start, given in (bodies or {}).items():
                 sent = given if version >= start else sent
-            found[version] = self._undone(
+            result[version] = self._undone(
                 lambda version=version, sent=sent: self._ask(version, method, path, sent, who, headers or {}),
                 undo=version != keep,
             )
-        self._keep(name, operation, {version: found[version][0] for version in sorted(found)})
-        return found[keep or max(found)][1]
+        self._keep(name, operation, {version: result[version][0] for version in sorted(result)})
+        return result[keep or max(result)][1]
 
     @staticmethod
     def _operation(method: str, path: str, body: Any) -> str:

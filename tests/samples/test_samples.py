@@ -53,11 +53,11 @@ def test_answers_are_as_recorded(
     SCENES[service, name](scene, monkeypatch)
     if writes:
         store.store(service, name, scene.pairs)
-    found = {(pair["name"], pair.get("since")): pair for pair in scene.pairs}
+    result = {(pair["name"], pair.get("since")): pair for pair in scene.pairs}
     expected = {(pair["name"], pair.get("since")): pair for pair in store.load(service, name)}
-    assert list(found) == list(expected)
+    assert list(result) == list(expected)
     for key, pair in expected.items():
-        assert store.exactly(found[key]) == store.exactly(pair), key
+        assert store.exactly(result[key]) == store.exactly(pair), key
 
 
 NOTHING_CHANGED = {

@@ -33,8 +33,8 @@ def _plain(part: str, pattern: str) -> tuple[str, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("service", ["compute", "image", "network", "volume"])
 def test_answers_have_the_references_shapes(service: str) -> None:
-    found, known = differences(service), listed(service)
-    unknown = [each for each in found if not any(is_one_of(each, line) for line in known)]
+    result, known = differences(service), listed(service)
+    unknown = [each for each in result if not any(is_one_of(each, line) for line in known)]
     assert sorted(unknown) == [], "mend these, or list them with a reason"
-    settled = [line for line in known if not any(is_one_of(each, line) for each in found)]
+    settled = [line for line in known if not any(is_one_of(each, line) for each in result)]
     assert settled == [], "take these out of the list"

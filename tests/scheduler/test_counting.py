@@ -83,8 +83,8 @@ def test_nothing_is_asked_or_nothing_fits() -> None:
 )
 def test_a_group_takes_them_all_in(policy: str, members: dict[str, int], most: int, expected: list[int]) -> None:
     group = GroupSpec(policy, {host(name).id: many for name, many in members.items()}, most)
-    found = where([host("a"), host("b"), host("c")], replace(SPEC, group=group))
-    assert sorted(found.values()) == expected
+    result = where([host("a"), host("b"), host("c")], replace(SPEC, group=group))
+    assert sorted(result.values()) == expected
 
 
 @pytest.mark.parametrize(("policy", "expected"), [("soft-affinity", [3]), ("soft-anti-affinity", [1, 1, 1])])
@@ -149,9 +149,9 @@ def test_the_room_is_what_a_count_finds(most: int, allocated: int) -> None:
 
 @pytest.mark.parametrize("own", ["QuietHosts", "EmptierHalf"])
 def test_the_room_is_also_counted_with_filters_of_an_operator(own: str) -> None:
-    found = options(FILTERS=["default", f"{OWN}.{own}"])
+    result = options(FILTERS=["default", f"{OWN}.{own}"])
     hosts = [host("four"), host("also"), host("silent", alive=False)]
-    assert room_for(hosts, SPEC, found, 1000) == how_many(hosts, SPEC, found, 100).fits
+    assert room_for(hosts, SPEC, result, 1000) == how_many(hosts, SPEC, result, 100).fits
 
 
 def test_builds_in_progress_do_not_limit_the_room() -> None:

@@ -152,12 +152,12 @@ def served() -> Iterator[tuple[str, str]]:
 
 
 def _patterns(resolver: URLResolver, above: str = "") -> Iterator[tuple[str, URLPattern]]:
-    for found in resolver.url_patterns:
-        where = above + str(found.pattern)
-        if isinstance(found, URLResolver):
-            yield from _patterns(found, where)
+    for result in resolver.url_patterns:
+        where = above + str(result.pattern)
+        if isinstance(result, URLResolver):
+            yield from _patterns(result, where)
         else:
-            yield _plain(where), found
+            yield _plain(where), result
 
 
 def _plain(pattern: str) -> str:

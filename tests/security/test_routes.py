@@ -181,10 +181,10 @@ def test_everybody_gets_what_the_table_says(world: World, part: str, everybody: 
         except KeyError as error:
             wrong.append(f"{row}: make_world has no id for {error}")
             continue
-        found = {person: answer.status_code for person, answer in answers.items()}
-        differs = ", ".join(person for person in found if found[person] != row.statuses[person])
+        result = {person: answer.status_code for person, answer in answers.items()}
+        differs = ", ".join(person for person in result if result[person] != row.statuses[person])
         if differs:
-            wrong.append(f"the table is wrong about {differs}; found:\n{row.line(row.statuses | found)}")
+            wrong.append(f"the table is wrong about {differs}; found:\n{row.line(row.statuses | result)}")
         wrong += [text for person, answer in answers.items() for text in _wrong(row, person, answer, world)]
     assert not wrong, "\n" + "\n".join(wrong)
     assert written == []
@@ -250,10 +250,10 @@ def test_a_session_opens_no_api_and_a_token_no_page(world: World, share: int) ->
 def test_no_page_does_anything_for_a_form_of_another_site(world: World) -> None:
     rows = [row for row in ROWS if not row.is_api and row.method != "GET"]
     browser = world.browser("operator", checks=True)
-    found = [(row, _send(browser, row, world, {}).status_code) for row in rows]
+    result = [(row, _send(browser, row, world, {}).status_code) for row in rows]
     # Agents show a credential in a header, which no form can: theirs is no page.
     wrong = [
-        str(row) for row, status in found if status not in ({401, 405} if row.route.startswith("/agent/") else {403})
+        str(row) for row, status in result if status not in ({401, 405} if row.route.startswith("/agent/") else {403})
     ]
     assert wrong == []
 
@@ -322,9 +322,9 @@ async def test_sockets_let_in_whom_the_table_says(stored_world: World, open_sock
     wrong = []
     for route, codes in SOCKETS.items():
         for person, expected in zip(PERSONS, codes, strict=True):
-            found = await _knock(open_socket, route, stored_world, person, stays=not expected)
-            if found != expected:
-                wrong.append(f"{route}: {person} gets {found} instead of {expected}")
+            result = await _knock(open_socket, route, stored_world, person, stays=not expected)
+            if result != expected:
+                wrong.append(f"{route}: {person} gets {result} instead of {expected}")
     assert wrong == []
 
 
@@ -332,9 +332,9 @@ async def test_sockets_let_in_whom_the_table_says(stored_world: World, open_sock
 async def test_no_other_site_opens_a_page_s_socket(stored_world: World, open_socket: Open) -> None:
     origins = ("http://evil.example", "null", "", f"{ORIGIN}.evil.example", f"{ORIGIN}@evil.example")
     routes = ("ws/dashboard", "ws/dashboard/servers/<uuid:instance_id>/console-log")
-    found = {
+    result = {
         (route, origin): await _knock(open_socket, route, stored_world, "member", origin)
         for route in routes
         for origin in origins
     }
-    assert {requested for requested, code in found.items() if code != 403} == set()
+    assert {requested for requested, code in result.items() if code != 403} == set()

@@ -117,16 +117,16 @@ def installed(checkout: Path, folder: Path, block: str, packages: tuple[str, ...
 @pytest.mark.slow
 @pytest.mark.deep
 def test_the_guides_commands_install_an_agent_that_starts_without_django(checkout: Path, tmp_path: Path) -> None:
-    found = installed(checkout, tmp_path, guide(checkout)[1], ("compute_agent/",), "/opt/novella")
+    result = installed(checkout, tmp_path, guide(checkout)[1], ("compute_agent/",), "/opt/novella")
     version = tomllib.loads((checkout / "pyproject.toml").read_text())["project"]["version"]
-    assert found.said.splitlines()[-1] == f"novella-agent {version}"
+    assert result.said.splitlines()[-1] == f"novella-agent {version}"
     program = (
         "from importlib.util import find_spec; import compute_agent.host, libvirt;"
         " print([find_spec(name) for name in ('django', 'channels')])"
     )
-    alone = found.run("python", "-c", program)
+    alone = result.run("python", "-c", program)
     assert alone.stdout.strip() == "[None, None]", alone.stderr
-    assert found.run("novella-agent", "--help").returncode == 0
+    assert result.run("novella-agent", "--help").returncode == 0
 
 
 @pytest.mark.slow
@@ -134,9 +134,9 @@ def test_the_guides_commands_install_an_agent_that_starts_without_django(checkou
 def test_the_users_command_is_installed_without_the_control_plane(checkout: Path, tmp_path: Path) -> None:
     text = (checkout / "docs/user-guide.md").read_text()
     (block,) = [each for each in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "client.lock" in each]
-    found = installed(checkout, tmp_path, block, ("portal/__init__", "portal/client/"), "~/novella")
-    assert "novella ssh ends with the code of ssh." in found.said
+    result = installed(checkout, tmp_path, block, ("portal/__init__", "portal/client/"), "~/novella")
+    assert "novella ssh ends with the code of ssh." in result.said
     program = "from importlib.util import find_spec; print([find_spec(name) for name in ('django', 'msgspec')])"
-    assert found.run("python", "-c", program).stdout.strip() == "[None, None]"
-    output = found.run("novella", "tunnel", "web:22", "--stdio")
+    assert result.run("python", "-c", program).stdout.strip() == "[None, None]"
+    output = result.run("novella", "tunnel", "web:22", "--stdio")
     assert (output.returncode, output.stdout) == (3, ""), output.stderr

@@ -25,8 +25,8 @@ def test_broken_links_are_found_with_line_and_reason(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "b.md").write_text("# One\n## Two words\n## One\n")
     (tmp_path / "a.md").write_text(PAGE)
-    found = [line.partition(f"{tmp_path}/a.md:")[2] for line in links.broken(tmp_path / "a.md")]
-    assert found == [
+    result = [line.partition(f"{tmp_path}/a.md:")[2] for line in links.broken(tmp_path / "a.md")]
+    assert result == [
         "3: none.md: no such file",
         "3: none.png: no such file",
         "3: b.md#three: no such heading",
@@ -61,9 +61,9 @@ def test_each_page_has_a_place_in_the_navigation(checkout: Path) -> None:
 
 def test_hooks_are_programs_of_the_checkout(checkout: Path) -> None:
     """Nothing is downloaded when they run."""
-    found = yaml.safe_load((checkout / ".pre-commit-config.yaml").read_text())
-    assert [repository["repo"] for repository in found["repos"]] == ["local"]
-    hooks = found["repos"][0]["hooks"]
+    result = yaml.safe_load((checkout / ".pre-commit-config.yaml").read_text())
+    assert [repository["repo"] for repository in result["repos"]] == ["local"]
+    hooks = result["repos"][0]["hooks"]
     assert {hook["language"] for hook in hooks} == {"system"}
     programs = [checkout / hook["entry"].split()[0] for hook in hooks]
     programs += (checkout / ".githooks").iterdir()

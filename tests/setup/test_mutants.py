@@ -65,11 +65,11 @@ def test_every_target_names_functions_and_tests_that_are_there(making: Any, chec
 
 
 def test_only_bodies_of_chosen_functions_are_changed(making: Any) -> None:
-    found = changes(making, SOURCE)
-    assert "return most is None and used + 1 <= most" in found.values()
-    assert "return most is not None or used + 1 <= most" in found.values()
-    assert len(found) == len({*found.values()}) == 5
-    assert all(change.startswith("return ") and change.endswith("most") for change in found.values())
+    result = changes(making, SOURCE)
+    assert "return most is None and used + 1 <= most" in result.values()
+    assert "return most is not None or used + 1 <= most" in result.values()
+    assert len(result) == len({*result.values()}) == 5
+    assert all(change.startswith("return ") and change.endswith("most") for change in result.values())
     with pytest.raises(LookupError, match="nowhere"):
         making.mutants(SOURCE, ["nowhere"], 1)
 

@@ -50,15 +50,15 @@ def test_networks_around_are_those_of_the_routes(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_operators_range_is_taken_as_it_is() -> None:
-    found = Outside.of(THIS_MACHINE, PLACES, ipaddress.ip_network("192.168.1.128/25"))
-    assert found == Outside("machine", ("192.168.1.129/25",))
-    assert found.options() == ["--external-network", "machine", "--external-range", "192.168.1.129/25"]
+    result = Outside.of(THIS_MACHINE, PLACES, ipaddress.ip_network("192.168.1.128/25"))
+    assert result == Outside("machine", ("192.168.1.129/25",))
+    assert result.options() == ["--external-network", "machine", "--external-range", "192.168.1.129/25"]
 
 
 def test_several_hosts_lead_to_the_world_at_their_switch() -> None:
-    found = Outside.of(Hosts.of_this_machine(0, 2), PLACES)
-    assert found == Outside("external", PLACES.outside)
-    world = [ipaddress.ip_interface(text).network for text in found.gateways]
+    result = Outside.of(Hosts.of_this_machine(0, 2), PLACES)
+    assert result == Outside("external", PLACES.outside)
+    world = [ipaddress.ip_interface(text).network for text in result.gateways]
     assert world == [ipaddress.ip_network("203.0.113.0/24"), ipaddress.ip_network("2001:db8:113::/64")]
 
 

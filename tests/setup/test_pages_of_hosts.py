@@ -26,8 +26,8 @@ SERVERS = {"web", "db"}
 def blocks(heading: str) -> list[str]:
     """The blocks of commands of a section, for the host of this test."""
     section = GUIDE.partition(f"### {heading}\n")[2].partition("\n### ")[0].partition("\n## ")[0]
-    found = re.findall(r"^ *```sh\n(.*?)^ *```", section, re.MULTILINE | re.DOTALL)
-    return [textwrap.dedent(block).replace("node-3", HOST) for block in found]
+    result = re.findall(r"^ *```sh\n(.*?)^ *```", section, re.MULTILINE | re.DOTALL)
+    return [textwrap.dedent(block).replace("node-3", HOST) for block in result]
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +86,9 @@ def test_a_host_dies_and_comes_back(cloud: OneMachine) -> None:
     dead, back = blocks("When a host dies")
     assert servers(cloud) == dict.fromkeys(SERVERS, (HOST, "ACTIVE"))
     run(cloud, dead)
-    found = servers(cloud)
-    assert {status for _, status in found.values()} == {"ACTIVE"}
-    assert {host for host, _ in found.values()}.isdisjoint({HOST})
+    result = servers(cloud)
+    assert {status for _, status in result.values()} == {"ACTIVE"}
+    assert {host for host, _ in result.values()}.isdisjoint({HOST})
     output = run(cloud, back)
     assert "evacuation" in output
     assert servers(cloud) == dict.fromkeys(SERVERS, (HOST, "ACTIVE"))

@@ -23,7 +23,7 @@ REGISTRY = re.compile(r"https?://|--(extra-)?index-url|--find-links|file://")
 
 def locked(checkout: Path, name: str) -> dict[str, str]:
     text = (checkout / "requirements" / f"{name}.lock").read_text()
-    return {found[1].lower(): found[0] for found in re.finditer(r"^([A-Za-z0-9._-]+)==\S+", text, re.MULTILINE)}
+    return {result[1].lower(): result[0] for result in re.finditer(r"^([A-Za-z0-9._-]+)==\S+", text, re.MULTILINE)}
 
 
 @pytest.mark.parametrize("name", LOCKS)

@@ -77,9 +77,9 @@ class Town:
 
     def becomes(self, name: str, status: str) -> None:
         def there() -> bool:
-            found = self.server(name)
-            assert found.status in (status, "ERROR") or found.task_state != "error"
-            return bool(found.status == status and found.task_state is None)
+            result = self.server(name)
+            assert result.status in (status, "ERROR") or result.task_state != "error"
+            return bool(result.status == status and result.task_state is None)
 
         wait_for(f"{name} becomes {status}", there)
 
@@ -133,8 +133,8 @@ class Town:
 
     def told(self, kind: str, name: str) -> list[Any]:
         """The newest document of each host that knows of it."""
-        found = [known.get((kind, self.ids[name])) for known in self.seen().told.values()]
-        return [each for each in found if each is not None]
+        result = [known.get((kind, self.ids[name])) for known in self.seen().told.values()]
+        return [each for each in result if each is not None]
 
     def passes(self) -> list[set[Any]]:
         """Rules and routes of the hosts: TCP ports, routes, the address behind the floating IP."""

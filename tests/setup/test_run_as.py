@@ -64,13 +64,13 @@ def status(text: str) -> dict[str, str]:
 @pytest.mark.parametrize(("port", "capabilities"), [(8000, 0), (80, 1 << 10)])
 def test_a_program_has_no_right_of_roots_but_a_low_port(reachable: Path, port: int, capabilities: int) -> None:
     _, chosen = handed_over(reachable)
-    found = status(say(chosen, STATUS, port=port).stdout)
-    assert set(found["Uid"].split()) == {str(OTHER.pw_uid)}
-    assert set(found["Gid"].split()) == {str(OTHER.pw_gid)}
-    assert found["Groups"].split() == [str(OTHER.pw_gid)]
-    assert found["NoNewPrivs"] == "1"
+    result = status(say(chosen, STATUS, port=port).stdout)
+    assert set(result["Uid"].split()) == {str(OTHER.pw_uid)}
+    assert set(result["Gid"].split()) == {str(OTHER.pw_gid)}
+    assert result["Groups"].split() == [str(OTHER.pw_gid)]
+    assert result["NoNewPrivs"] == "1"
     for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb"):
-        assert int(found[name], 16) == capabilities, name
+        assert int(result[name], 16) == capabilities, name
 
 
 @pytest.mark.slow

@@ -32,8 +32,8 @@ def test_simulated_guests_run_on_several_hosts(cloud: OneMachine) -> None:
     agents = [line for pid in children(cloud.runs[-1].process.pid) if "compute_agent" in (line := command_line(pid))]
     assert len(agents) == cloud.hosts
     rows = cloud.openstack_json("hypervisor", "list", "--long", cloud="admin")
-    found = {row["Hypervisor Hostname"]: (row["State"], row["Host IP"]) for row in rows}
-    assert found == {f"host-{number}": ("up", f"192.0.2.{number}") for number in numbers}
+    result = {row["Hypervisor Hostname"]: (row["State"], row["Host IP"]) for row in rows}
+    assert result == {f"host-{number}": ("up", f"192.0.2.{number}") for number in numbers}
     create = ("server", "create", "--image", "novella-guest", "--flavor", "m1.nano", "--network", "demo-net", "--wait")
     for number in numbers:
         cloud.openstack(*create, f"server-{number}")

@@ -172,7 +172,7 @@ def test_what_is_kept_is_for_its_owner_only(tmp_path: Path) -> None:
 def test_a_free_port_is_never_one_that_the_kernel_gives_away() -> None:
     """Between the choice and the listening, an outgoing connection of anybody's could have it."""
     first, last = map(int, health.GIVEN_BY_KERNEL.read_text().split())
-    found = [health.free_port() for _ in range(40)]
-    assert not [port for port in found if first <= port <= last]
-    for port in found:
+    result = [health.free_port() for _ in range(40)]
+    assert not [port for port in result if first <= port <= last]
+    for port in result:
         health.require_free_port(port)

@@ -19,11 +19,11 @@ NAMED = sorted({name for _, table in SECTIONS for name in re.findall(r"`(tests/[
 
 def names_in(path: Path) -> set[str]:
     """Return the names of the tests and test classes in a module."""
-    found = set()
+    result = set()
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
-    return {name for name in found if name.lower().startswith("test")}
+            result.add(node.name)
+    return {name for name in result if name.lower().startswith("test")}
 
 
 def test_every_death_has_an_answer_to_every_question() -> None:

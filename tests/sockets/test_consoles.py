@@ -271,8 +271,8 @@ async def test_what_the_host_refuses_is_reported(cast: Cast, answer: str, code: 
     page = await cast.look(await cast.token(protocol="serial"))
     call = await hear(cast.agent)
     await tell(cast.agent, CallReply(id=call.id, result=CallError(code=answer, message="Somebody else has it.")))
-    found, reason = await closed_with(page)
-    assert found == code
+    result, reason = await closed_with(page)
+    assert result == code
     assert reason
 
 

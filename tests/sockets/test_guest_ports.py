@@ -338,8 +338,8 @@ async def test_connections_that_follow_each_other_are_one_entry(cast: Cast) -> N
         person, _ = await cast.joined(query)
         await person.disconnect()
     await cast.joined("port=80", person=cast.people.operator)
-    found = await in_db(lambda: [step.detail for step in InstanceActionEvent.objects.order_by("id")])()
-    assert [(step["port"], step["connections"]) for step in found] == [("80", "2"), ("81", "1"), ("80", "1")]
+    result = await in_db(lambda: [step.detail for step in InstanceActionEvent.objects.order_by("id")])()
+    assert [(step["port"], step["connections"]) for step in result] == [("80", "2"), ("81", "1"), ("80", "1")]
 
 
 @pytest.mark.slow

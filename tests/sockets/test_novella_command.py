@@ -124,8 +124,8 @@ async def test_a_local_port_takes_many_connections(guest: Guest) -> None:
             writer.write(bytes([number]) * 100_000)
             writer.write_eof()
         async with asyncio.timeout(120):
-            found = await asyncio.gather(*(reader.read() for reader, _ in pairs))
-        assert found == [bytes([number]) * 100_000 for number in range(5)]
+            result = await asyncio.gather(*(reader.read() for reader, _ in pairs))
+        assert result == [bytes([number]) * 100_000 for number in range(5)]
         for _, writer in pairs:
             writer.close()
     step = await in_db(InstanceActionEvent.objects.get)()
@@ -200,8 +200,8 @@ async def test_what_goes_wrong_is_one_line(
 ) -> None:
     person: Any = getattr(guest.people, who)
     process = await novella(guest, "tunnel", target, "--stdio", person=person, **variables)
-    output, complaint, found = await result_of(process)
-    assert (output, found) == (b"", code), complaint
+    output, complaint, result = await result_of(process)
+    assert (output, result) == (b"", code), complaint
     assert words in complaint
     assert complaint.count("\n") == 1 or code == errors.USAGE
     assert "Traceback" not in complaint
@@ -236,8 +236,8 @@ async def test_ssh_is_started_with_the_tunnel_and_the_servers_own_key(guest: Gue
     await in_db(image)()
     async with guest.runs(count):
         arguments = ["ssh", "web", "--key", "~/k", "-o", "Compression=yes", "--", "cat", "-v", "/a b"]
-        found = await result_of(await novella(guest, *arguments, PATH=path, HOME="/h"))
-    assert found == (b"5 bytes", "", 7)
+        result = await result_of(await novella(guest, *arguments, PATH=path, HOME="/h"))
+    assert result == (b"5 bytes", "", 7)
     words = program.with_suffix(".said").read_text().splitlines()
     assert words[-7:] == ["-l", "debian", "--", "web", "cat", "-v", "/a b"]
     assert f"HostKeyAlias=novella-{guest.server.id}" in words

@@ -66,8 +66,8 @@ async def test_what_is_shared_knows_no_person() -> None:
     alice = replace(caller("alice", "member"), audit_id="a", sign_in_id=uuid.uuid4(), user_domain_id="d")
     await Renders(drawings).html("instances", [event(1)], alice)
     _, _, context = drawings.made[0]
-    found = (context.user_name, context.audit_id, context.sign_in_id, context.user_domain_id, context.request_id)
-    assert found == ("", "", None, "", "")
+    result = (context.user_name, context.audit_id, context.sign_in_id, context.user_domain_id, context.request_id)
+    assert result == ("", "", None, "", "")
     assert context.user_id != alice.user_id
     assert (context.project_id, context.roles) == (alice.project_id, alice.roles)
 

@@ -26,8 +26,12 @@ from tests.support.tables import each_row
     ],
 )
 def test_arguments_are_divided(typed: str, own: list[str], passed_on: list[str], command: list[str]) -> None:
-    found = divided(typed.split())
-    assert ([each for each in found.own if each != "--"], found.passed_on, found.command) == (own, passed_on, command)
+    result = divided(typed.split())
+    assert ([each for each in result.own if each != "--"], result.passed_on, result.command) == (
+        own,
+        passed_on,
+        command,
+    )
 
 
 @each_row(

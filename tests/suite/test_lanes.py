@@ -78,11 +78,11 @@ def test_a_file_that_the_ledger_lacks_is_collected_by_all_of_its_lane_and_by_rep
 @pytest.mark.parametrize("sliced", [None, (1, 2)])
 def test_each_file_of_the_ledger_has_a_worker(sliced: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_file, "read", lambda: {f"tests/test_{n}.py": LEDGER["tests/7.py"] for n in range(9)})
-    found = [
+    result = [
         [worker for worker in range(4) if collects(f"tests/test_{n}.py", worker, 4, monkeypatch, **{"--slice": sliced})]
         for n in range(9)
     ]
-    assert all(len(each) == 1 for each in found)
+    assert all(len(each) == 1 for each in result)
 
 
 @pytest.mark.parametrize(

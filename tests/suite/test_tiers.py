@@ -38,9 +38,9 @@ def test_a_test_belongs_to_the_first_tier_that_runs_it(marks: list[str], tier: s
 def test_slices_have_each_file_once_and_are_equally_long(parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     long = {"a": 50.0, "b": 30.0, "c": 20.0, "d": 10.0}
     monkeypatch.setattr(ledger_file, "seconds_of_files", lambda: long)
-    found = [tiers._part(set(FILES), part, parts) for part in range(1, parts + 1)]
-    assert sorted(file for files in found for file in files) == FILES
-    assert max(sum(long.get(file, 1.0) for file in files) for files in found) <= max(50.0, 111 / parts + 10)
+    result = [tiers._part(set(FILES), part, parts) for part in range(1, parts + 1)]
+    assert sorted(file for files in result for file in files) == FILES
+    assert max(sum(long.get(file, 1.0) for file in files) for files in result) <= max(50.0, 111 / parts + 10)
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "2", "a/b", "-1/2", "1/"])
@@ -91,8 +91,8 @@ def test_functions_that_are_gone_leave_the_ledger(tmp_path: Path) -> None:
     entry = {"quick": Entry(1, 0.0, 0.0, 0.0)}
     functions = dict.fromkeys(("test_kept", "test_too", "test_gone", "TestThese::test_x", "TestGone::test_x"), entry)
     session = {"collection": entry}
-    found = ledger_file.known({"a.py": functions, "gone.py": functions, "session": session}, tmp_path)
-    assert found == {
+    result = ledger_file.known({"a.py": functions, "gone.py": functions, "session": session}, tmp_path)
+    assert result == {
         "a.py": dict.fromkeys(("test_kept", "test_too", "TestThese::test_x"), entry),
         "session": session,
     }
@@ -153,6 +153,6 @@ def test_every_test_of_a_tier_runs_once_on_whichever_worker(
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    found = [json.loads(line) for line in (tmp_path / "rows").read_text().splitlines()]
-    assert sorted(each["id"].rpartition("::")[2] for each in found if not each.get("session")) == sorted(run)
+    result = [json.loads(line) for line in (tmp_path / "rows").read_text().splitlines()]
+    assert sorted(each["id"].rpartition("::")[2] for each in result if not each.get("session")) == sorted(run)
     assert f"{len(run)} tests, " in done.stdout

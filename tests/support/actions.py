@@ -68,8 +68,8 @@ def service(name: str) -> Callable[..., Any]:
     An action without a function of its own is begun by its class, ``Stop``, or by its key.
     """
     class_name = name.title().replace("_", "")
-    for found in iter_modules(package.__path__):
-        module = import_module(f"{package.__name__}.{found.name}")
+    for result in iter_modules(package.__path__):
+        module = import_module(f"{package.__name__}.{result.name}")
         function = vars(module).get(name)
         if callable(function):
             return function

@@ -14,8 +14,8 @@ from tests.support.kept import Table
 
 @functools.cache
 def _models() -> list[type[Model]]:
-    found = apps.get_models(include_auto_created=True)
-    ours = [model for model in found if model.__module__.startswith("provisioning.") or model is OrmQ]
+    result = apps.get_models(include_auto_created=True)
+    ours = [model for model in result if model.__module__.startswith("provisioning.") or model is OrmQ]
     return [model for model in ours if model._meta.managed and not model._meta.proxy]
 
 

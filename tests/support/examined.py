@@ -84,12 +84,12 @@ def examined(names: Sequence[str]) -> Iterator[Finding]:
 
 
 def _changed_settings() -> frozenset[tuple[str, str]]:
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     holder = settings._wrapped
     while isinstance(holder, UserSettingsHolder):
-        found |= {name: repr(value) for name, value in vars(holder).items() if name.isupper() and name not in found}
+        result |= {name: repr(value) for name, value in vars(holder).items() if name.isupper() and name not in result}
         holder = holder.default_settings
-    return frozenset(found.items())
+    return frozenset(result.items())
 
 
 def _in_full(name: str, kind: Kind) -> list[Finding]:

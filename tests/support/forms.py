@@ -116,16 +116,16 @@ class Visitor:
         """Remember where the page's links and forms lead; what is seen for the first time is the newest."""
         for address in self.page.evaluate(ADDRESSES):
             path = address.partition("#")[0]
-            found = match_of(path)
-            if found is None or path in self.seen.setdefault(found.view_name, []):
+            result = match_of(path)
+            if result is None or path in self.seen.setdefault(result.view_name, []):
                 continue
-            self.seen[found.view_name].append(path)
-            if found.kwargs:
-                self.newest[path.split("/")[1]] = str(next(iter(found.kwargs.values())))
+            self.seen[result.view_name].append(path)
+            if result.kwargs:
+                self.newest[path.split("/")[1]] = str(next(iter(result.kwargs.values())))
         for address in self.page.evaluate(FORMS):
-            found = match_of(address)
-            if found is not None:
-                self.forms.add(key_of(found))
+            result = match_of(address)
+            if result is not None:
+                self.forms.add(key_of(result))
 
     def path_of(self, step: Step) -> str:
         """Return the address of a step's page."""
@@ -143,8 +143,8 @@ class Visitor:
         if not step.of:
             seen = [path for path in seen if "?" not in path]  # without the choice of a page it was on
         for path in reversed(seen):
-            found = match_of(path)
-            if found and all(str(found.kwargs.get(name)) == value for name, value in step.kwargs.items()):
+            result = match_of(path)
+            if result and all(str(result.kwargs.get(name)) == value for name, value in step.kwargs.items()):
                 return path
         if step.of:
             return reverse(step.route, args=[known, *step.kwargs.values()])
@@ -185,10 +185,10 @@ class Visitor:
             )
         for form in self.page.query_selector_all("form"):
             action = form.evaluate(ACTION)
-            found = match_of(action) if action else None
+            result = match_of(action) if action else None
             if (
-                found is not None
-                and found.view_name == step.route
+                result is not None
+                and result.view_name == step.route
                 and not form.evaluate("(each) => each.id === 'logout-form'")
             ):
                 return form

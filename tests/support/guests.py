@@ -26,8 +26,8 @@ class Clouds:
     @classmethod
     def write(cls, cloud: OneMachine, file: Path, *projects: str, user: str = "admin") -> Clouds:
         """Write the entries; the projects have to be there, with a role in them for the user."""
-        found = yaml.safe_load((cloud.data / "clouds.yaml").read_text())["clouds"][user]
-        entries = {name: found | {"auth": found["auth"] | {"project_name": name}} for name in projects}
+        result = yaml.safe_load((cloud.data / "clouds.yaml").read_text())["clouds"][user]
+        entries = {name: result | {"auth": result["auth"] | {"project_name": name}} for name in projects}
         file.write_text(yaml.safe_dump({"clouds": entries}))
         return cls(file)
 

@@ -19,10 +19,10 @@ def check(*expected: str) -> None:
     """
     started = KeyRecord.objects.exists()  # by a process, which compares its keys with the cloud's
     names = [name for name in CHECKS if name not in OTHERS and (started or name != "keys")]
-    found = [each for each in examined(names) if each.severity != "note"]
-    wrong = [f"{each.check}: {each.subject}: {each.sentence}" for each in found if each.check not in expected]
+    result = [each for each in examined(names) if each.severity != "note"]
+    wrong = [f"{each.check}: {each.subject}: {each.sentence}" for each in result if each.check not in expected]
     assert not wrong, "\n".join(wrong)
-    assert {each.check for each in found} == set(expected)
+    assert {each.check for each in result} == set(expected)
 
 
 def check_empty() -> None:

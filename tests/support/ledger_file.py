@@ -88,21 +88,21 @@ def taken_over(ledger: Ledger, rows: Iterable[dict[str, Any]]) -> Ledger:
     ``seconds``; the last one of a run says with ``whole`` whether all tests of its tier ran: what has no row then has
     left the tier.
     """
-    found: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    result: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     run, whole = "quick", False
     for row in rows:
         file, _, name = row["id"].partition("::")
         place = (SESSION, row["id"]) if row.get(SESSION) else (file, name.partition("[")[0])
-        found[place][row["tier"]].append(row)
+        result[place][row["tier"]].append(row)
         run = max(run, row["tier"], key=TIERS.index)
         whole = whole or row.get("whole", False)
     ran = TIERS[: TIERS.index(run) + 1]
     new: Ledger = defaultdict(dict)
     for file, functions in ledger.items():
         for name, tiers in functions.items():
-            replaced = () if file == SESSION else ran if whole or (file, name) in found else ()
+            replaced = () if file == SESSION else ran if whole or (file, name) in result else ()
             new[file][name] = {tier: entry for tier, entry in tiers.items() if tier not in replaced}
-    for (file, name), of_tiers in found.items():
+    for (file, name), of_tiers in result.items():
         entries = {tier: _entry(each) for tier, each in of_tiers.items()}
         new[file][name] = {**new[file].get(name, {}), **entries}
     left = {file: {name: tiers for name, tiers in sorted(of.items()) if tiers} for file, of in sorted(new.items())}
@@ -166,9 +166,9 @@ def main(command: str, *files: str) -> int:
         write(known(taken_over(ledger, rows)))
         read.cache_clear()
         ledger = read()
-    found = list(wrong(ledger)) if command == "check" else []
-    print("\n".join(found) if command == "check" else show(ledger))
-    return 1 if found else 0
+    result = list(wrong(ledger)) if command == "check" else []
+    print("\n".join(result) if command == "check" else show(ledger))
+    return 1 if result else 0
 
 
 if __name__ == "__main__":

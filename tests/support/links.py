@@ -90,9 +90,9 @@ def pages(root: Path = ROOT) -> list[Path]:
 
 def main() -> int:
     """Print the broken links of the checkout; return the exit status."""
-    found = [line.removeprefix(f"{ROOT}/") for page in pages() for line in broken(page)]
-    print("\n".join(found) or f"the links of {len(pages())} pages are whole")
-    return bool(found)
+    result = [line.removeprefix(f"{ROOT}/") for page in pages() for line in broken(page)]
+    print("\n".join(result) or f"the links of {len(pages())} pages are whole")
+    return bool(result)
 
 
 if __name__ == "__main__":

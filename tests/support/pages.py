@@ -108,8 +108,8 @@ def static_file(name: str) -> bytes | None:
     """Return a file below ``/static/``, also a bundle, which is not on disk; None if there is none."""
     if (made := bundles.MADE.get(name.removeprefix("bundles/"))) is not None:
         return str(made()).encode()
-    found = finders.find(name)
-    return Path(str(found)).read_bytes() if found else None
+    result = finders.find(name)
+    return Path(str(result)).read_bytes() if result else None
 
 
 def _leads(link: str) -> bool:

@@ -22,8 +22,8 @@ LAST = "manage.py after_restore"
 
 def commands_of(*words: str) -> str:
     """Return the one block of commands of the page that has all of these words."""
-    (found,) = [block for block in BLOCKS if all(word in block for word in words)]
-    return str(found)
+    (result,) = [block for block in BLOCKS if all(word in block for word in words)]
+    return str(result)
 
 
 class Kept(ABC):

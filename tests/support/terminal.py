@@ -33,16 +33,16 @@ class Terminal:
         """What there is of a kind by its ids, the newest first."""
         storage = self.sdk.block_storage
         lists = (self.sdk.compute.servers, storage.backups, storage.snapshots, storage.volumes)
-        return {found.id: found for found in lists[KINDS.index(kind)]()}
+        return {result.id: result for result in lists[KINDS.index(kind)]()}
 
     def settled(self, *kinds: str) -> None:
         """Wait until nothing is being done to a server, volume, snapshot or backup."""
 
         def at_rest() -> bool:
             for kind in kinds or KINDS:
-                found = {row.name or ident: row.status.lower() for ident, row in self.all_of(kind).items()}
-                assert not any("error" in status for status in found.values()), found
-                if not {*found.values()} <= AT_REST:
+                result = {row.name or ident: row.status.lower() for ident, row in self.all_of(kind).items()}
+                assert not any("error" in status for status in result.values()), result
+                if not {*result.values()} <= AT_REST:
                     return False
             return True
 
@@ -105,8 +105,8 @@ class Terminal:
         """Remove all that there is of the project's."""
         self.settled("volume", "volume snapshot", "volume backup")
         for kind in KINDS:
-            if found := [*self.all_of(kind)]:  # an incremental backup comes before what it builds on
-                self.openstack(*kind.split(), "delete", *found)
+            if result := [*self.all_of(kind)]:  # an incremental backup comes before what it builds on
+                self.openstack(*kind.split(), "delete", *result)
                 wait_for(f"each {kind} is gone", lambda kind=kind: not self.all_of(kind))
         for image in self.sdk.image.images(visibility="private"):
             self.openstack("image", "delete", image.id)

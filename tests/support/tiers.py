@@ -32,10 +32,10 @@ MARK = re.compile(r"pytest\.mark\.(\w+)")
 
 def tier_of(marks: Iterable[str]) -> str:
     """Return the first tier that runs a test with these marks."""
-    found = set(marks)
-    if "deep" in found:
+    result = set(marks)
+    if "deep" in result:
         return "deep"
-    return "landing" if found & NOT_QUICK else "quick"
+    return "landing" if result & NOT_QUICK else "quick"
 
 
 def runs(tier: str, marks: Iterable[str]) -> bool:

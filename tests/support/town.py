@@ -105,8 +105,8 @@ def says(sdk: Connection, guest: Guest, words: str) -> None:
     """Wait for words on a guest's console."""
 
     def is_so() -> bool:
-        found = sdk.compute.get_server(guest.server)
-        assert found.status != "ERROR", found.fault
-        return found.status == "ACTIVE" and words in sdk.compute.get_server_console_output(guest.server)["output"]
+        result = sdk.compute.get_server(guest.server)
+        assert result.status != "ERROR", result.fault
+        return result.status == "ACTIVE" and words in sdk.compute.get_server_console_output(guest.server)["output"]
 
     wait_for(f"{guest.address} says {words}", is_so)

@@ -56,5 +56,5 @@ def _json(name: str, *command: str) -> list[dict[str, Any]]:
         # It goes at this moment: the kernel has it no more, and soon its name is not there.
         assert "setting the network namespace" in done.stderr or name not in namespace.listed(name), done.stderr
         return []
-    found: Any = json.loads(done.stdout or "[]")
-    return list(found if isinstance(found, list) else found["nftables"])
+    result: Any = json.loads(done.stdout or "[]")
+    return list(result if isinstance(result, list) else result["nftables"])

@@ -42,10 +42,10 @@ def guest(sdk: Connection, key: Key, network: str, address: str, host: int, serv
     """A guest that has booted on a host; ``server``: one that is launched already."""
     server = server or launch(sdk, f"guest-{host}", sdk.network.find_network(network).id, address, host)
     with tempfile.TemporaryDirectory() as folder:
-        found = Guest(sdk.clouds, "demo", server, address, key.private, Path(folder))
-        says(sdk, found, "login:")
-        yield found
-        found.hang_up()
+        result = Guest(sdk.clouds, "demo", server, address, key.private, Path(folder))
+        says(sdk, result, "login:")
+        yield result
+        result.hang_up()
 
 
 def image_of(sdk: Connection) -> str:
@@ -120,8 +120,8 @@ def the_daemon(cloud: OneMachine, number: int, volume: str = "", *, besides: int
     """Wait until a host has one storage daemon, not ``besides``; for a moment after its start it is two processes."""
 
     def alone() -> int:
-        found = daemons(cloud, number, volume)
-        return found[0] if len(found) == 1 and found != [besides] else 0
+        result = daemons(cloud, number, volume)
+        return result[0] if len(result) == 1 and result != [besides] else 0
 
     return int(wait_for("the storage daemon", alone))
 

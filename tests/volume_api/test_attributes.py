@@ -49,7 +49,7 @@ def test_attributes_of_volumes(
         made = api.post(f"{V3}/volumes", requested, **at(version)).json()["volume"]
         where = f"{V3}/volumes/{made['id']}"
         Volume.objects.filter(id=made["id"]).update(image_metadata={"os": "linux"})
-        found = {
+        result = {
             "create": lambda made=made: made,
             "update": lambda api=api, where=where: api.put(where, {"volume": {"name": "w"}}, **at(version)).json()[
                 "volume"
@@ -57,7 +57,7 @@ def test_attributes_of_volumes(
             "show": lambda api=api, where=where: api.get(where, **at(version)).json()["volume"],
             "detail": lambda api=api: api.get(f"{V3}/volumes/detail", **at(version)).json()["volumes"][0],
         }[operation]()
-        assert found.keys() == expected
+        assert result.keys() == expected
 
 
 def test_attributes_of_types(world: World) -> None:

@@ -322,8 +322,8 @@ def test_who_has_the_key_takes_a_volume_over(world: World) -> None:
     assert world.alice.get(f"{V3}/volumes/{ident}").status_code == 404
     assert _ids(world.charlie.get(f"{V3}/volumes")) == [ident]
     assert len(world.charlie.get(f"{V3}/snapshots").json()["snapshots"]) == 1
-    found = usage_of(world.people.charlie.project_id)
-    assert (found["volumes"], found["gigabytes"], found["snapshots"]) == (1, 4, 1)
+    result = usage_of(world.people.charlie.project_id)
+    assert (result["volumes"], result["gigabytes"], result["snapshots"]) == (1, 4, 1)
     assert usage_of(world.people.alice.project_id)["volumes"] == 0
     assert [str(each) for each in drift.find()] == []
 

@@ -34,15 +34,15 @@ def town(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Town:
 
 
 def answers(count: int, work: Callable[[int], object]) -> Counter[str]:
-    found = in_threads(count, work)
-    assert all(each is None or isinstance(each, NovellaError | str) for each in found), found
-    return Counter("refused" if isinstance(each, NovellaError) else "done" for each in found)
+    result = in_threads(count, work)
+    assert all(each is None or isinstance(each, NovellaError | str) for each in result), result
+    return Counter("refused" if isinstance(each, NovellaError) else "done" for each in result)
 
 
 def test_one_of_many_gets_the_volume(town: Town) -> None:
     volume = town.make()
-    found = answers(6, lambda _: attachments.reserve(town.alice, volume.id, uuid.uuid4()) and None)
-    assert (found, Attachment.objects.count()) == ({"done": 1, "refused": 5}, 1)
+    result = answers(6, lambda _: attachments.reserve(town.alice, volume.id, uuid.uuid4()) and None)
+    assert (result, Attachment.objects.count()) == ({"done": 1, "refused": 5}, 1)
     assert town.fresh(volume).status == "reserved"
 
 
@@ -65,8 +65,8 @@ def test_growing_stops_at_the_quota(town: Town) -> None:
     assert town.alice.project_id is not None
     volumes = [town.make() for _ in range(4)]
     set_limit(town.alice.project_id, "gigabytes", 10)
-    found = answers(4, lambda index: Extend.begin(town.alice, volumes[index].id, 4) and None)
-    assert found == {"done": 2, "refused": 2}
+    result = answers(4, lambda index: Extend.begin(town.alice, volumes[index].id, 4) and None)
+    assert result == {"done": 2, "refused": 2}
     town.agent.work()
     assert (usage_of(town.alice.project_id)["gigabytes"], StoragePool.objects.get().allocated_gb) == (10, 10)
     assert [str(each) for each in drift.find()] == []
@@ -91,8 +91,8 @@ def test_exactly_the_quota_of_volumes(town: Town) -> None:
 def test_a_pool_is_never_filled_beyond_its_limit(town: Town) -> None:
     StoragePool.objects.update(total_gb=10, max_over_subscription_ratio=1.0)
     key = StoragePool.objects.get().id
-    found = in_threads(8, lambda _: sum(placement.claim(key, 1) for _ in range(3)))
-    assert (sum(each for each in found if isinstance(each, int)), StoragePool.objects.get().allocated_gb) == (10, 10)
+    result = in_threads(8, lambda _: sum(placement.claim(key, 1) for _ in range(3)))
+    assert (sum(each for each in result if isinstance(each, int)), StoragePool.objects.get().allocated_gb) == (10, 10)
 
 
 def test_whoever_needs_a_volume_and_its_projects_quota_locks_the_volume_first(

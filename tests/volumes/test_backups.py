@@ -66,8 +66,8 @@ def back_up(town: Town, volume: Volume, **values: object) -> Backup:
 def held(town: Town) -> tuple[int, int]:
     assert town.alice.project_id is not None
     assert [str(each) for each in drift.find()] == []
-    found = usage_of(town.alice.project_id)
-    return found["backups"], found["backup_gigabytes"]
+    result = usage_of(town.alice.project_id)
+    return result["backups"], result["backup_gigabytes"]
 
 
 @pytest.mark.slow
@@ -287,14 +287,14 @@ def test_records_are_carried_to_another_cloud_and_back(
     with pytest.raises(InvalidBackupError):
         import_record(operator, record)
     Backup.objects.all().delete()
-    found = import_record(operator, record)
-    assert (found.id, found.name, found.status, found.digest) == (backup.id, "whole", "available", backup.digest)
+    result = import_record(operator, record)
+    assert (result.id, result.name, result.status, result.digest) == (backup.id, "whole", "available", backup.digest)
     for bad in (BackupRecord("folder", "bm8="), BackupRecord("folder", "\x00"), BackupRecord("s3", record.backup_url)):
         with pytest.raises((InvalidInputError, InvalidBackupError)):
             import_record(operator, bad)
-    reset_status(operator, str(found.id), "error")
-    found.refresh_from_db()
-    assert found.status == "error"
+    reset_status(operator, str(result.id), "error")
+    result.refresh_from_db()
+    assert result.status == "error"
 
 
 @pytest.mark.slow
@@ -321,10 +321,10 @@ def test_no_backup_builds_on_one_that_is_being_deleted(
 ) -> None:
     volume = town.make(1)
     full = back_up(town, volume)
-    found = newest_of
+    result = newest_of
 
     def deleted_meanwhile(*args: Any) -> Backup | None:
-        parent = found(*args)
+        parent = result(*args)
         DeleteBackup.begin(town.alice, str(full.id), Deletion())
         return parent
 

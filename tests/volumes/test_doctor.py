@@ -92,9 +92,9 @@ def test_data_without_a_record_and_records_without_data_are_reported_and_left_al
 ) -> None:
     volume, strange = town.make(), str(uuid.uuid4())
     contents[:] = [StoredVolume(id=strange), StoredVolume(id=str(uuid.uuid4()), gone=True)]
-    found = {each.subject: each for each in look("pool_contents")}
-    assert found.keys() == {f"pool {town.pool.name}", f"volume {volume.id}"}
-    assert not any(each.remedy for each in found.values())
+    result = {each.subject: each for each in look("pool_contents")}
+    assert result.keys() == {f"pool {town.pool.name}", f"volume {volume.id}"}
+    assert not any(each.remedy for each in result.values())
     contents[:] = [StoredVolume(id=str(volume.id))]
     assert look("pool_contents") == []
 
@@ -157,10 +157,10 @@ def test_what_copies_have_left_of_a_volume_is_removed_and_strange_snapshots_are_
     volume, copy = town.make(), str(uuid.uuid4())
     left, strange = name.format(copy), str(uuid.uuid4())
     contents[:] = [StoredVolume(id=str(volume.id), snapshots=[left, strange, f"snapshot-{copy}"])]
-    found = {each.evidence: each for each in look("pool_contents")}
-    assert found.keys() == {left, strange}
-    assert found[strange].remedy is None
-    (treated,) = treat([found[left]], repair=True)
+    result = {each.evidence: each for each in look("pool_contents")}
+    assert result.keys() == {left, strange}
+    assert result[strange].remedy is None
+    (treated,) = treat([result[left]], repair=True)
     assert treated.repaired
     (command,) = town.agent.take()
     assert isinstance(command.body, DeleteSnapshotRequest)

@@ -45,8 +45,8 @@ def secret_type() -> None:
 
 def keys_in(commands: list[Command]) -> list[str]:
     """Return the keys that a host is told."""
-    found = (getattr(command.body, "volume", None) for command in commands)
-    return [each.encryption.key for each in found if isinstance(each, VolumeSpec) and each.encryption is not None]
+    result = (getattr(command.body, "volume", None) for command in commands)
+    return [each.encryption.key for each in result if isinstance(each, VolumeSpec) and each.encryption is not None]
 
 
 def hosts_of(pool: ScriptedPool) -> set[str]:
@@ -286,9 +286,9 @@ def test_a_host_that_was_removed_from_a_pool_ends_nothing_there(town: Town, evil
 
 def in_doubt() -> list[str]:
     """Return the names of the pools that wait for an operator; nothing is placed in them."""
-    found = list(StoragePool.objects.exclude(doubt="").order_by("name"))
-    assert {pool.id for pool in found} & {view.id for view in placement.pool_views() if view.enabled} == set()
-    return [pool.name for pool in found]
+    result = list(StoragePool.objects.exclude(doubt="").order_by("name"))
+    assert {pool.id for pool in result} & {view.id for view in placement.pool_views() if view.enabled} == set()
+    return [pool.name for pool in result]
 
 
 def test_the_first_pools_of_hosts_may_have_one_name(town: Town, evil: ScriptedAgent) -> None:

@@ -32,9 +32,9 @@ from tests.volumes.conftest import Town
 
 def held(town: Town) -> dict[str, int]:
     assert town.alice.project_id is not None
-    found = usage_of(town.alice.project_id)
+    result = usage_of(town.alice.project_id)
     assert [str(each) for each in drift.find()] == []
-    return {name: found[name] for name in ("volumes", "gigabytes", "snapshots")}
+    return {name: result[name] for name in ("volumes", "gigabytes", "snapshots")}
 
 
 def allocated() -> int:

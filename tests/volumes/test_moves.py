@@ -178,12 +178,12 @@ def test_a_key_of_its_own_is_kept_sealed(town: Town) -> None:
     secret = VolumeType.objects.create(name="secret")
     TypeEncryption.objects.create(volume_type=secret, provider="luks")
     volume = Create.begin(town.alice, VolumeRequest(size_gb=1, volume_type="secret"))
-    found = encryption_of(volume)
-    assert found is not None
-    assert len(base64.b64decode(found.key).decode()) >= 32, "QEMU opens LUKS with nothing but text in UTF-8"
-    assert found.key not in str(list(HostCommand.objects.values())) + volume.encryption_key
+    result = encryption_of(volume)
+    assert result is not None
+    assert len(base64.b64decode(result.key).decode()) >= 32, "QEMU opens LUKS with nothing but text in UTF-8"
+    assert result.key not in str(list(HostCommand.objects.values())) + volume.encryption_key
     (command,) = town.agent.take()
-    assert command.body.volume.encryption == found  # type: ignore[union-attr]
+    assert command.body.volume.encryption == result  # type: ignore[union-attr]
     VolumeType.objects.create(name="plain")
     with pytest.raises(InvalidVolumeError):
         Retype.begin(town.alice, volume.id, RetypeRequest("plain"))

@@ -330,9 +330,9 @@ def test_a_server_that_moved_with_its_attachment_is_kept_where_it_is(
     back(town.agent)
     assert kept_open.assign(held, server, "/dev/vdb")
     nadel.work()
-    found = moved.attachment()
-    assert (found.host_id, found.status, found.connector) == (nadel.host.id, "attached", {})
-    assert found.connection.get("socket")
+    result = moved.attachment()
+    assert (result.host_id, result.status, result.connector) == (nadel.host.id, "attached", {})
+    assert result.connection.get("socket")
     assert moved.fresh().daemon_host_id == nadel.host.id
 
 

@@ -56,8 +56,8 @@ def test_the_same_view_is_found_as_by_the_whole_list(service: str) -> None:
             with pytest.raises(Resolver404):
                 indexed.resolve(path)
             continue
-        found = indexed.resolve(path)
-        assert (found.func, found.args, found.kwargs) == (expected.func, expected.args, expected.kwargs), path
+        result = indexed.resolve(path)
+        assert (result.func, result.args, result.kwargs) == (expected.func, expected.args, expected.kwargs), path
 
 
 def test_a_page_whose_name_begins_like_a_service_is_a_page() -> None:
@@ -78,11 +78,11 @@ def test_a_slash_at_the_end_makes_no_difference(service: str) -> None:
         paths += [re.sub(r"/(v[\d.]+)/", rf"/\1/{ID}/", path) for path in paths]
     nothing = resolve(f"/{service}/{STRICT.get(service, 'v3')}/nothing/at/all").func
     for path in paths:
-        found, same = resolve(path), resolve(f"{path.removesuffix('/')}/")
+        result, same = resolve(path), resolve(f"{path.removesuffix('/')}/")
         if service in STRICT and resolve(f"{path}/{ID}").func is not nothing:
             assert same.func is nothing, f"{path}/ lacks the id of a member"
         else:
-            assert (found.func, found.kwargs) == (same.func, same.kwargs), path
+            assert (result.func, result.kwargs) == (same.func, same.kwargs), path
 
 
 @each_row(

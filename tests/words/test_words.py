@@ -146,8 +146,8 @@ def test_docstrings_begin_with_nouns(sentence: str) -> None:
 def test_texts_are_read_where_users_or_engineers_read_them(
     path: str, source: str, expected: list[tuple[int, bool]]
 ) -> None:
-    found = [(passage.line, passage.is_docstring) for passage in passages(path, source) for _ in in_passage(passage)]
-    assert sorted(found) == sorted(expected)
+    result = [(passage.line, passage.is_docstring) for passage in passages(path, source) for _ in in_passage(passage)]
+    assert sorted(result) == sorted(expected)
 
 
 @each_row(

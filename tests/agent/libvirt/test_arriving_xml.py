@@ -80,8 +80,8 @@ def test_a_volume_has_the_name_of_its_disk_in_the_guest() -> None:
     disk = '<disk type="network" device="disk"><target dev="{}" bus="virtio"/><serial>v1</serial>{}</disk></devices>'
     address = '<address type="pci" slot="0x0a"/>'
     own = OWN.replace("</devices>", disk.format("vdb", ""))
-    [found] = made(OFFERED.replace("</devices>", disk.format("vdd", address)), own).findall("devices/disk[serial]")
-    target, place = found.find("target"), found.find("address")
+    [result] = made(OFFERED.replace("</devices>", disk.format("vdd", address)), own).findall("devices/disk[serial]")
+    target, place = result.find("target"), result.find("address")
     assert target is not None
     assert place is not None
     assert (target.get("dev"), place.get("slot")) == ("vdd", "0x0a")
@@ -111,8 +111,8 @@ def test_a_swapped_volume_keeps_the_serial_number_that_the_guest_sees() -> None:
 
 
 def test_interfaces_have_the_order_of_the_guest() -> None:
-    found = [each.find("mac") for each in made().findall("devices/interface")]
-    assert [mac.get("address") for mac in found if mac is not None] == ["fa:16:3e:00:00:02", "fa:16:3e:00:00:01"]
+    result = [each.find("mac") for each in made().findall("devices/interface")]
+    assert [mac.get("address") for mac in result if mac is not None] == ["fa:16:3e:00:00:02", "fa:16:3e:00:00:01"]
 
 
 @pytest.mark.parametrize(

@@ -55,11 +55,11 @@ def test_a_cd_is_behind_an_empty_disk(tmp_path: Path, properties: dict[str, str]
     paths, spec = InstancePaths(folder=tmp_path, real=tmp_path), with_image(make_spec(), **properties)
     paths.cd.touch()
     domain = ET.fromstring(domain_xml(spec, 1, paths, "qemu"))  # noqa: S314
-    found = {disk.find("target").attrib["dev"]: disk for disk in domain.iter("disk")}  # type: ignore[union-attr]
-    order = {dev: disk.find("boot").attrib["order"] for dev, disk in found.items() if disk.find("boot") is not None}  # type: ignore[union-attr]
-    assert (set(found), order) == ({"vda", name, seed}, {"vda": "1", name: "2"})
-    assert (found[name].get("device"), found[name].find("target").get("bus")) == ("cdrom", bus)  # type: ignore[union-attr]
-    assert found[name].find("readonly") is not None
+    result = {disk.find("target").attrib["dev"]: disk for disk in domain.iter("disk")}  # type: ignore[union-attr]
+    order = {dev: disk.find("boot").attrib["order"] for dev, disk in result.items() if disk.find("boot") is not None}  # type: ignore[union-attr]
+    assert (set(result), order) == ({"vda", name, seed}, {"vda": "1", name: "2"})
+    assert (result[name].get("device"), result[name].find("target").get("bus")) == ("cdrom", bus)  # type: ignore[union-attr]
+    assert result[name].find("readonly") is not None
     assert domain.find("os/boot") is None
     rescued = replace(spec, rescue=RescueImage(image=replace(spec.image, disk_format="iso", properties={})))
     domain = ET.fromstring(domain_xml(rescued, 1, paths, "qemu"))  # noqa: S314

@@ -37,13 +37,13 @@ def test_what_a_guest_reports_is_bounded() -> None:
         info[f"fs.{number}.mountpoint"] = "/" + "x" * 5000
         info[f"fs.{number}.disk.count"] = 1 << 31
         info[f"fs.{number}.disk.0.alias"] = "vda"
-    found = file_systems_of(info)
-    assert len(found) == MOST_FILE_SYSTEMS
-    assert {len(each.mount_point) for each in found} == {LONGEST_PATH}
-    assert (found[0].total_bytes, found[0].used_bytes, found[0].disks) == (None, None, ["vda"])
+    result = file_systems_of(info)
+    assert len(result) == MOST_FILE_SYSTEMS
+    assert {len(each.mount_point) for each in result} == {LONGEST_PATH}
+    assert (result[0].total_bytes, result[0].used_bytes, result[0].disks) == (None, None, ["vda"])
     assert file_systems_of({}) == []
 
 
 def test_more_used_than_there_is_counts_as_unknown() -> None:
-    (found,) = file_systems_of({"fs.count": 1, "fs.0.mountpoint": "/", "fs.0.total-bytes": 10, "fs.0.used-bytes": 11})
-    assert found.used_bytes is None
+    (result,) = file_systems_of({"fs.count": 1, "fs.0.mountpoint": "/", "fs.0.total-bytes": 10, "fs.0.used-bytes": 11})
+    assert result.used_bytes is None

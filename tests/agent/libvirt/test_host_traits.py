@@ -62,18 +62,18 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_devices_processors_and_chipsets_are_traits() -> None:
-    found = set(host_traits.traits_of(Hypervisor(), "qemu"))
+    result = set(host_traits.traits_of(Hypervisor(), "qemu"))
     assert {
         "COMPUTE_STORAGE_BUS_IDE", "COMPUTE_STORAGE_BUS_SATA", "COMPUTE_STORAGE_BUS_VIRTIO",
         "COMPUTE_GRAPHICS_MODEL_VGA", "COMPUTE_NET_VIF_MODEL_E1000", "COMPUTE_NET_VIRTIO_PACKED",
         "COMPUTE_FIRMWARE_BIOS", "COMPUTE_SOUND_MODEL_ICH9", "CUSTOM_CPU_MODE_MAXIMUM", "CUSTOM_CPU_MODEL_NEHALEM",
         "CUSTOM_MACHINE_TYPE_PC_Q35_7_2", "CUSTOM_MACHINE_TYPE_PC_I440FX_2_10", "HW_ARCH_X86_64", "HW_CPU_X86_SVM",
         "HW_CPU_X86_AMD_SVM", "HW_CPU_X86_SSE3",
-    } <= found  # fmt: skip
+    } <= result  # fmt: skip
     absent = (
         "FDC", "RAMFB", "IGB", "HASWELL", "HOST_PASSTHROUGH", "AVX", "UEFI", "STATELESS", "TPM", "SECURITY",
     )  # fmt: skip
-    assert not [trait for trait in found if any(word in trait for word in absent)]
+    assert not [trait for trait in result if any(word in trait for word in absent)]
     assert "COMPUTE_NET_VIF_MODEL_IGB" in host_traits.traits_of(Hypervisor(8_000_000), "qemu")
 
 
@@ -98,8 +98,8 @@ def test_limits_are_set_where_the_host_can(monkeypatch: pytest.MonkeyPatch) -> N
         with pytest.raises(UnsupportedError, match=words):
             host_limits.check(hardware, ["memory"])
     monkeypatch.setattr(host_limits, "limits_traffic", lambda: True)
-    found = set(host_traits.Traits("qemu", ["cpu", "memory"]).of(Hypervisor()))
-    assert found - before == {"CUSTOM_CPU_LIMITS", "CUSTOM_VIF_LIMITS"}
+    result = set(host_traits.Traits("qemu", ["cpu", "memory"]).of(Hypervisor()))
+    assert result - before == {"CUSTOM_CPU_LIMITS", "CUSTOM_VIF_LIMITS"}
     for hardware in (DEFAULT, processor, traffic):
         host_limits.check(hardware, ["cpu"])
 

@@ -44,9 +44,9 @@ async def directory(stage: Stage) -> GuestDirectory:
 
 
 async def test_a_guest_is_found_by_network_and_address(stage: Stage, directory: GuestDirectory) -> None:
-    found = await asyncio.to_thread(directory.asker, PORT.network.id, ADDRESS)
-    assert found is not None
-    assert (found.spec.uuid, found.port.id, found.floating) == (SPEC.uuid, PORT.id, "203.0.113.7")
+    result = await asyncio.to_thread(directory.asker, PORT.network.id, ADDRESS)
+    assert result is not None
+    assert (result.spec.uuid, result.port.id, result.floating) == (SPEC.uuid, PORT.id, "203.0.113.7")
     for network, address in ((PORT.network.id, "192.0.2.1"), ("another", ADDRESS)):
         assert await asyncio.to_thread(directory.asker, network, address) is None
         assert directory.guest(network, address) is None
@@ -72,5 +72,5 @@ async def test_a_posted_password_is_reported_once_and_the_portal_s_next_word_cou
 
 
 def posted(*events: object) -> list[str]:
-    found = {event.seq: event for some in events for event in some if isinstance(event, AgentEvent)}  # type: ignore[attr-defined]
-    return [event.detail["password"] for _, event in sorted(found.items()) if event.kind == "posted"]
+    result = {event.seq: event for some in events for event in some if isinstance(event, AgentEvent)}  # type: ignore[attr-defined]
+    return [event.detail["password"] for _, event in sorted(result.items()) if event.kind == "posted"]

@@ -83,9 +83,9 @@ def test_equal_addresses_on_two_networks_are_two_guests(service: MetadataService
     first, second = make_spec(), OTHER
     ports = {name: listen(service, name) for name in ("a", "b")}
     guests.here = {("a", "127.0.0.1"): first, ("b", "127.0.0.1"): second, ("a", "127.0.0.9"): second}
-    found = [ask(ports[name], "/latest/meta-data/instance-id")[1] for name in ("a", "b")]
-    assert len(set(found)) == 2
-    assert ask(ports["a"], "/latest/meta-data/instance-id", source="127.0.0.9")[1] == found[1]
+    result = [ask(ports[name], "/latest/meta-data/instance-id")[1] for name in ("a", "b")]
+    assert len(set(result)) == 2
+    assert ask(ports["a"], "/latest/meta-data/instance-id", source="127.0.0.9")[1] == result[1]
 
 
 def test_a_stranger_and_a_proxy_s_word_are_not_found(service: MetadataService, guests: Guests) -> None:

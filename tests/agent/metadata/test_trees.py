@@ -41,9 +41,9 @@ def read(spec: InstanceSpec, path: str, **changes: Any) -> bytes | None:
 
 
 def text(spec: InstanceSpec, path: str, **changes: Any) -> str:
-    found = read(spec, path, **changes)
-    assert found is not None, path
-    return found.decode()
+    result = read(spec, path, **changes)
+    assert result is not None, path
+    return result.decode()
 
 
 def test_the_root_lists_the_versions_of_ec2_and_openstack_its_own(spec: InstanceSpec) -> None:

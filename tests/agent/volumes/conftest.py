@@ -124,9 +124,9 @@ def short() -> Iterator[Path]:
 
 @pytest.fixture
 def daemons(short: Path) -> Iterator[Daemons]:
-    found = Daemons(short / "run", short / "sockets", Address(lambda: "127.0.0.1"), short / "kept")
-    yield found
-    found.end_all()
+    result = Daemons(short / "run", short / "sockets", Address(lambda: "127.0.0.1"), short / "kept")
+    yield result
+    result.end_all()
 
 
 @pytest.fixture(

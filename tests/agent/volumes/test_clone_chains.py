@@ -98,9 +98,9 @@ class Host:
 
 @pytest.fixture
 def host(short: Path) -> Any:
-    found = Host(short)
-    yield found
-    found.daemons.end_all()
+    result = Host(short)
+    yield result
+    result.daemons.end_all()
 
 
 @pytest.mark.slow

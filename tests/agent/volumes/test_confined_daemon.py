@@ -174,10 +174,10 @@ def test_system_calls_and_folders_are_out_of_reach(hidden: Path) -> None:
     script = TRY % (hidden / "pool", hidden / "pool")
     done = subprocess.run([*rights.command, "/usr/bin/python3", "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    assert found.pop("tree") == ["layer"]
-    assert found == dict.fromkeys(found, confine.EPERM)
-    assert len(found) == 8
+    result: dict[str, Any] = json.loads(done.stdout)
+    assert result.pop("tree") == ["layer"]
+    assert result == dict.fromkeys(result, confine.EPERM)
+    assert len(result) == 8
     assert subprocess.run([*rights.command, "cat", str(hidden / "secret")], capture_output=True).returncode != 0
 
 

@@ -493,11 +493,11 @@ def test_what_something_else_uses_or_lies_elsewhere_is_not_taken_over(pool: Pool
     subprocess.run([*make, "-b", str(outside), "-F", "raw", str(folder / "laid")], check=True)
     subprocess.run([*make, "-o", f"data_file={tmp_path}/data", str(folder / "data"), "1M"], check=True)
     (folder / "short").write_bytes(b"QFI\xfb")
-    found = {each.name: each.reason for each in pool.driver.unmanaged()}
-    assert found.keys() == {"link", "second-name", "folder", "pipe", "empty", "laid", "data", "short"}
-    assert all(found.values()), found
+    result = {each.name: each.reason for each in pool.driver.unmanaged()}
+    assert result.keys() == {"link", "second-name", "folder", "pipe", "empty", "laid", "data", "short"}
+    assert all(result.values()), result
     volume = pool.spec(1)
-    for name in (*found, "../../outside", "..", "", "/etc/passwd"):
+    for name in (*result, "../../outside", "..", "", "/etc/passwd"):
         with pytest.raises(UnmanageableError):
             pool.driver.adopt(volume, name)
     with pytest.raises(VolumeNotFoundError):

@@ -202,10 +202,10 @@ def test_a_larger_volume_is_larger_for_both(storage: Storage) -> None:
     larger = replace(storage.volume, size_gb=2)
     with storage.daemons.opened(storage.volume.id) as daemon:
         storage.driver.grow(larger, daemon)
-    found = storage.daemons.export_again(storage.driver, larger)
-    assert found is not None
+    result = storage.daemons.export_again(storage.driver, larger)
+    assert result is not None
     storage.volume = larger
-    with storage.guest(found, THERE) as guest:
+    with storage.guest(result, THERE) as guest:
         assert guest.does(f"write -P 8 {(2 << 30) - 4096} 4096")
 
 

@@ -128,9 +128,9 @@ class Host:
 
     def _back_up(self) -> None:
         requested = BackupSpec(BACKUP)
-        with self.copies.freeze(self.spec(self.source), requested, never) as found:
-            digests = send_all(self.store, BACKUP, found, never)
-            self.store.seal(BACKUP, SentBackup(digests, found.disk_bytes, found.full), never)
+        with self.copies.freeze(self.spec(self.source), requested, never) as result:
+            digests = send_all(self.store, BACKUP, result, never)
+            self.store.seal(BACKUP, SentBackup(digests, result.disk_bytes, result.full), never)
         self.copies.backed_up(self.spec(self.source), requested)
 
     def _restore(self) -> None:

@@ -48,12 +48,12 @@ class Guest:
 
 @contextmanager
 def guest(connection: VolumeConnection, client: VolumeClient, *, again: bool) -> Iterator[Guest]:
-    found = Guest(connection, client, again=again)
+    result = Guest(connection, client, again=again)
     try:
-        yield found
+        yield result
     finally:
-        found.process.kill()
-        found.process.communicate()
+        result.process.kill()
+        result.process.communicate()
 
 
 def shared(pool: Pool, *, key: str = "") -> VolumeSpec:

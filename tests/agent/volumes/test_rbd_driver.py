@@ -228,10 +228,10 @@ def test_changes_since_a_snapshot_are_what_was_written(driver: RbdDriver) -> Non
     io(driver.opening(volume), f"write -P 2 {32 * MIB} {MIB}", f"discard 0 {4 * MIB}")
     driver.snapshot(volume, "b2")
     assert [tuple(each) for each in driver.changes(volume, "b1")] == [(0, 8 * MIB, False)]
-    found = driver.changes(volume, "b2", "b1")
-    assert (0, True) in [(each.offset, each.zero) for each in found]
-    assert (32 * MIB, False) in [(each.offset, each.zero) for each in found]
-    assert sum(each.length for each in found) <= 8 * MIB
+    result = driver.changes(volume, "b2", "b1")
+    assert (0, True) in [(each.offset, each.zero) for each in result]
+    assert (32 * MIB, False) in [(each.offset, each.zero) for each in result]
+    assert sum(each.length for each in result) <= 8 * MIB
     for call in (lambda: driver.changes(volume, "b2", "b0"), lambda: driver.size("none")):
         with pytest.raises(VolumeNotFoundError):
             call()

@@ -58,8 +58,8 @@ class Host:
             return False
         socket = self.folder / "sockets" / f"{description.volume.id}.sock"
         export = description.exports[-1].name
-        found = qemu_io(f"nbd+unix:///{export}?socket={socket}", command)
-        return "bytes at offset" in found and "failed" not in found
+        result = qemu_io(f"nbd+unix:///{export}?socket={socket}", command)
+        return "bytes at offset" in result and "failed" not in result
 
     def writes(self, spec: InstanceSpec, pattern: int) -> bool:
         return self.io(spec, f"write -f -P {pattern} 0 {MIB}")

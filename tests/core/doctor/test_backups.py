@@ -27,9 +27,9 @@ def test_backups_without_data_and_data_without_a_backup_are_found(settings: Any,
     stranger, half = uuid.uuid4(), uuid.uuid4()
     for key, name in ((made[0].id, MANIFEST), (stranger, MANIFEST), (half, "00000000-0")):
         current().put(str(key), name, b"{}")
-    assert [(found.severity, found.subject) for found in backups()] == [
+    assert [(result.severity, result.subject) for result in backups()] == [
         ("error", f"backup {made[1].id}"),
         ("note", f"backup {stranger}"),
     ]
     settings.BACKUP_DIR = Path("/proc/nothing")
-    assert [found.severity for found in backups()] == ["error", "error"]
+    assert [result.severity for result in backups()] == ["error", "error"]

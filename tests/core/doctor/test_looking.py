@@ -64,7 +64,7 @@ def test_a_busy_cloud_is_well(cloud: Cloud, alice: RequestContext) -> None:
     create_image(context("alice"), third.id, "copy")
     assert look() == []
     Host.objects.filter(name="one").update(last_seen_at=timezone.now() - timedelta(hours=1))
-    assert {found.check for found in look()} == {"hosts"}
+    assert {result.check for result in look()} == {"hosts"}
     cloud.run()
     Host.objects.update(last_seen_at=timezone.now())
     assert look() == []
@@ -83,9 +83,9 @@ def test_what_moves_between_two_looks_is_not_found(cloud: Cloud, alice: RequestC
 def test_a_repair_looks_a_last_time(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     Port.objects.filter(device_id=row.id).update(device_id=uuid.uuid4())
-    found = [each for each in look("ports") if each.repair]
+    result = [each for each in look("ports") if each.repair]
     Port.objects.update(device_id=row.id)
-    assert [each.repaired for each in treat(found, repair=True)] == [None]
+    assert [each.repaired for each in treat(result, repair=True)] == [None]
     assert Port.objects.filter(device_id=row.id).exists()
 
 

@@ -123,14 +123,14 @@ def test_an_export_that_may_be_in_use_is_kept(cloud: Cloud, server: Instance, mi
     assert only("connections").repair is not None
     two.update(forced_down=False, last_seen_at=timezone.now())
     send_destroy(server.id, two.get().id, server.attempt + 1)
-    found = only("connections")
-    assert "has not confirmed" in found.sentence
-    assert found.repair is None
+    result = only("connections")
+    assert "has not confirmed" in result.sentence
+    assert result.repair is None
     cloud.agents["two"].work()
-    found = only("connections")
-    assert found.repair is not None
+    result = only("connections")
+    assert result.repair is not None
     Host.objects.filter(name="one").update(last_seen_at=long_ago)
-    assert found.repair() is None
+    assert result.repair() is None
     assert "is back" in only("connections").sentence
     assert Attachment.objects.get().host == two.get()
 

@@ -146,8 +146,8 @@ def test_leftovers(cloud: Cloud, alice: RequestContext) -> None:
     agent.measured()
     assert look("leftovers") == [], "one audit may have seen what was on its way"
     agent.measured()
-    found = {each.severity: each.sentence for each in look("leftovers") if "tap" not in each.sentence}
-    assert found == {
+    result = {each.severity: each.sentence for each in look("leftovers") if "tap" not in each.sentence}
+    assert result == {
         "warning": f"It has a directory of disks ({lost}) of the server {lost}, which has no record. It is not touched:"
         " the records may be lost.",
         "note": "It has 7 guests that Novella did not create and does not touch: vm0, vm1, vm2, vm3, vm4 ….",

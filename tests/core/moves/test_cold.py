@@ -249,7 +249,7 @@ def volume(cloud: Cloud, alice: RequestContext, running: Instance) -> Volume:
 def clients(cloud: Cloud) -> list[str]:
     """The hosts that may open the volumes of the pool."""
     [pool] = cloud.agents["h1"].pools.values()
-    return [client.host_id for found in pool.clients.values() for client in found]
+    return [client.host_id for result in pool.clients.values() for client in result]
 
 
 def test_volumes_leave_the_old_host_before_the_new_one_gets_them(
@@ -405,10 +405,10 @@ def test_a_root_disk_in_a_pool_moves_without_a_copy_to_hosts_of_the_pool(
     pooled("h1", "h2")
     migrate(operator, running.id)
     left_in_pool(cloud)
-    found = command(h2, ReceiveGuestRequest)
-    assert isinstance(found.body, ReceiveGuestRequest)
-    assert found.body.origin == GuestOrigin(root_pool=POOL)
-    h2.carry_out(found)
+    result = command(h2, ReceiveGuestRequest)
+    assert isinstance(result.body, ReceiveGuestRequest)
+    assert result.body.origin == GuestOrigin(root_pool=POOL)
+    h2.carry_out(result)
     assert state_of(running) == ("resized", None)
     (ConfirmResize if confirmed else RevertResize).begin(alice, running.id)
     other, host = (h1, h2) if confirmed else (h2, h1)

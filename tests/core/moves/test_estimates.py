@@ -44,8 +44,8 @@ def test_the_last_moves_count(kind: MoveKind) -> None:
     usual = of(1024, 1)
     most = kind.gib(usual.flavor, local_disk=True)
     for seconds in (3.0, 12.0, 200.0):
-        found = fitted(kind, [past(most, seconds * each) for each in (0.9, 1.0, 1.0, 1.1, 1.0)] * 4)
-        assert found(usual) == pytest.approx(seconds, rel=0.3)
+        result = fitted(kind, [past(most, seconds * each) for each in (0.9, 1.0, 1.0, 1.1, 1.0)] * 4)
+        assert result(usual) == pytest.approx(seconds, rel=0.3)
 
 
 def test_the_size_of_the_disk_counts() -> None:
@@ -62,9 +62,9 @@ def test_one_move_that_hung_changes_little() -> None:
 
 
 def test_only_the_used_part_of_disks_travels() -> None:
-    found = fitted(COLD, [past(1, 25.0, most=10)] * 20)
-    assert found.share == pytest.approx(0.1)
-    assert found(of(512, 10)) == pytest.approx(25.0, rel=0.1)
+    result = fitted(COLD, [past(1, 25.0, most=10)] * 20)
+    assert result.share == pytest.approx(0.1)
+    assert result(of(512, 10)) == pytest.approx(25.0, rel=0.1)
 
 
 def test_no_estimate_is_below_a_second() -> None:

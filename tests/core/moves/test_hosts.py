@@ -109,9 +109,9 @@ def test_operators_see_each_host_with_its_reason(cloud: Cloud, running: Instance
     assert "memory" in reasons["h3"]
     assert "disabled" in reasons["h4"]
     assert reasons["h5"] == "Its agent is too old."
-    found = rank_targets(request)
-    assert [one.host.name for one in found.decision.ranked] == ["h2"]
-    assert why_none(found, request) == ""
+    result = rank_targets(request)
+    assert [one.host.name for one in result.decision.ranked] == ["h2"]
+    assert why_none(result, request) == ""
 
 
 def test_why_no_host_can_take_it(cloud: Cloud, running: Instance) -> None:

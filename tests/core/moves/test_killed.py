@@ -79,11 +79,11 @@ class Moving:
     def check(self, end: str) -> None:
         """One guest runs, where the records say; another one, which is off, is kept only for a revert."""
         now, key = self.cloud.fresh(self.server), str(self.server.id)
-        found = {name: agent.guests[key][1] for name, agent in self.cloud.agents.items() if key in agent.guests}
+        result = {name: agent.guests[key][1] for name, agent in self.cloud.agents.items() if key in agent.guests}
         expected = {now.host_name: PowerState.RUNNING}
         if end == "resized":
             expected[MoveAllocation.objects.get(instance=now).host.name] = PowerState.SHUTDOWN
-        assert found == expected
+        assert result == expected
         assert MoveAllocation.objects.filter(instance=now).exists() is (end == "resized")
         assert Migration.objects.filter(instance=now, status__in=OPEN).exists() is (end == "resized")
 

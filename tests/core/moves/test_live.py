@@ -109,11 +109,11 @@ def both(two: Two) -> list[set[str]]:
 def taken(agent: ScriptedAgent, *kinds: type) -> list[Command]:
     """The commands of these kinds that the host gets; it carries out those of networks."""
     drain()
-    found = agent.take()
-    for each in found:
+    result = agent.take()
+    for each in result:
         if isinstance(each.body, ApplyNetworkRequest | ApplySecurityGroupRequest):
             agent.carry_out(each)
-    return [each for each in found if isinstance(each.body, kinds)]
+    return [each for each in result if isinstance(each.body, kinds)]
 
 
 def connect(storage: ScriptedAgent) -> None:
@@ -223,9 +223,9 @@ def test_the_target_has_networks_and_groups_before_the_guest_comes(cloud: Cloud,
     assert needs <= Needs().of_host(two.target.host)
     assert two.target.host in Needs().of_group(group.id)
     drain()
-    found = two.target.take()
-    assert {type(each.body) for each in found} >= {ApplyNetworkRequest, ApplySecurityGroupRequest}
-    for each in found:
+    result = two.target.take()
+    assert {type(each.body) for each in result} >= {ApplyNetworkRequest, ApplySecurityGroupRequest}
+    for each in result:
         two.target.carry_out(each)
     cloud.run()
     port.refresh_from_db()

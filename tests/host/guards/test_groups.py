@@ -237,8 +237,8 @@ def test_answers_that_are_on_their_way_arrive_while_rules_change(guard: Guard, p
 
 def _tracked(guard: Guard, protocol: str) -> int:
     """How many flows of a protocol the kernel knows."""
-    found = guard.space.do(lambda: Path("/proc/thread-self/net/nf_conntrack").read_text())
-    return sum(protocol in line.split() for line in found.splitlines())
+    result = guard.space.do(lambda: Path("/proc/thread-self/net/nf_conntrack").read_text())
+    return sum(protocol in line.split() for line in result.splitlines())
 
 
 def test_what_a_pair_or_an_address_no_longer_covers_ends(guard: Guard) -> None:

@@ -128,8 +128,8 @@ def test_the_host_says_who_has_begun_the_most(guard: Guard) -> None:
     shake(mate, evil, (10_000, 9))
 
     def tracking_of() -> Tracking | None:
-        found = guard.space.do(guard.filters.tracking)
-        return found if found and found.entries > before.entries and found.largest > SHARE // 4 else None
+        result = guard.space.do(guard.filters.tracking)
+        return result if result and result.entries > before.entries and result.largest > SHARE // 4 else None
 
     now = until(tracking_of, "the kernel tracks what was sent")
     assert now is not None
@@ -146,9 +146,9 @@ def test_a_large_table_is_counted_by_a_part_of_it(guard: Guard) -> None:
     for port in range(11_000, 11_000 + SHARE // 2):
         shake(evil, mate, (port, 9))
     names = guard.filters._owners(guard.filters._plan)  # type: ignore[arg-type]
-    found, looked = guard.space.do(lambda: owners.count(names, sample=8))
+    result, looked = guard.space.do(lambda: owners.count(names, sample=8))
     assert looked == 8
-    assert sum(found.values()) <= 8
+    assert sum(result.values()) <= 8
 
 
 def test_idle_connections_are_forgotten_after_an_hour(guard: Guard) -> None:

@@ -411,8 +411,8 @@ def test_guests_ask_for_their_metadata_where_their_network_is_served(rack: Rack)
     assert not here.space.connects("10.53.0.2", 80, 0.5)
     ((spec, _),) = one.guests
     for address in ("10.53.0.5", own):
-        found = one.process.network.interface_at(net.id, address)
-        assert (found.uuid, found.port_id, found.floating) == (spec.uuid, here.port.id, "")
+        result = one.process.network.interface_at(net.id, address)
+        assert (result.uuid, result.port_id, result.floating) == (spec.uuid, here.port.id, "")
     assert one.process.network.interface_at(net.id, "10.53.0.6") is None
     assert one.process.network.interface_at(document(54).id, "10.53.0.5") is None
     rack.forget(net)

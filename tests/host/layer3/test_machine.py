@@ -100,9 +100,9 @@ def test_the_machine_reaches_floating_ips(placed: Placed) -> None:
 def test_guests_reach_what_is_beyond_but_not_the_machine(placed: Placed) -> None:
     """The machine hides them behind its own address, but where its neighbours find them."""
     town, guest, floating = placed
-    found = town.range is PART and isinstance(town, OpenTown)
+    result = town.range is PART and isinstance(town, OpenTown)
     town.machine.run("ip", "route", "replace", "198.51.100.0/24", "via", BESIDE)
-    assert seen_as(guest.space, town.outside, "198.51.100.1") == (floating.address if found else "192.0.2.2")
+    assert seen_as(guest.space, town.outside, "198.51.100.1") == (floating.address if result else "192.0.2.2")
     with town.machine.listens(NOBODY, 23):
         assert not guest.space.connects(str(town.range[1]), 23, patience=0.5)
         assert not guest.space.connects("192.0.2.2", 23, patience=0.5)

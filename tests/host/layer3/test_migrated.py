@@ -140,9 +140,9 @@ def test_a_host_cannot_open_connections_of_others(town: Town) -> None:
 
     assert tracked() == []
     network.adopt(spec.uuid, encoded([valid, valid]))
-    (found,) = tracked()
-    assert replace(found, timeout=valid.timeout) == valid
-    assert 0 < found.timeout <= 3600
+    (result,) = tracked()
+    assert replace(result, timeout=valid.timeout) == valid
+    assert 0 < result.timeout <= 3600
     network.unplug(spec.uuid)
     assert tracked() == []
 

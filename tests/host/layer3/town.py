@@ -307,11 +307,11 @@ class Town(Rack):
             bearer = self._bearer(each)
             if each.guest is not None and (target := self.targets.get(each.guest.port.id)) is not None:
                 if host in (bearer, target):
-                    found = replace(each.document(self.external), port_id=each.guest.port.id)
-                    now["floating_ip", found.id] = found
+                    result = replace(each.document(self.external), port_id=each.guest.port.id)
+                    now["floating_ip", result.id] = result
             elif bearer is host or each.virtual or self._forwards_to(each, host):
-                found = each.document(self.external, "" if bearer is host else bearer.underlay)
-                now["floating_ip", found.id] = found
+                result = each.document(self.external, "" if bearer is host else bearer.underlay)
+                now["floating_ip", result.id] = result
         return now
 
     def _group(self, group: str, rules: list[SecurityRule]) -> SecurityGroupDocument:

@@ -120,10 +120,10 @@ def test_token_for_the_system_gets_none_for_less(people: People) -> None:
 
 def test_what_one_may_enter(people: People) -> None:
     def lists(api: Api) -> tuple[list[str], list[str], list[Any]]:
-        found = {name: api.get(f"/identity/v3/auth/{name}").json() for name in ("projects", "domains", "system")}
-        assert found["system"]["links"]["self"].endswith("/v3/auth/system")
-        names = [[each["name"] for each in found[part][part]] for part in ("projects", "domains")]
-        return names[0], names[1], found["system"]["system"]
+        result = {name: api.get(f"/identity/v3/auth/{name}").json() for name in ("projects", "domains", "system")}
+        assert result["system"]["links"]["self"].endswith("/v3/auth/system")
+        names = [[each["name"] for each in result[part][part]] for part in ("projects", "domains")]
+        return names[0], names[1], result["system"]["system"]
 
     assert lists(Api(people.bob)) == (["wonderland"], [], [])
     group = create_group(people.bob.user.domain, "readers")

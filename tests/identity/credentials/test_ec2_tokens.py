@@ -192,9 +192,9 @@ def test_its_token_stays_in_the_key_s_project_and_changes_nothing_in_identity(pe
     value = Api(people.operator).post(EC2, signed(*pair_of(people.alice)))["X-Subject-Token"]
     for scope in (in_project(people.charlie), "unscoped", {"system": {"all": True}}):
         assert Api(None).post(TOKENS, by_token(value, scope)).status_code == 403, scope
-    further = Api(None).post(TOKENS, by_token(value, in_project(people.alice)))
-    assert further.status_code == 201
-    for each in (value, further["X-Subject-Token"]):
+    additional = Api(None).post(TOKENS, by_token(value, in_project(people.alice)))
+    assert additional.status_code == 201
+    for each in (value, additional["X-Subject-Token"]):
         api = Api(None, **{"X-Auth-Token": each})
         assert api.get("/compute/v2.1/servers").status_code == 200
         assert api.get(user).status_code == 403

@@ -80,8 +80,8 @@ def test_what_is_in_other_domains_does_not_exist(people: People, realm: Realm) -
         ("project", "no-id"),
     ):
         path = f"{V3}/{kind}s/{key}"
-        found = {fault(api.get(path)), fault(api.delete(path)), fault(api.patch(path, {kind: {"name": "x"}}))}
-        assert found == {(404, f"Could not find {kind}: {key}.")}
+        result = {fault(api.get(path)), fault(api.delete(path)), fault(api.patch(path, {kind: {"name": "x"}}))}
+        assert result == {(404, f"Could not find {kind}: {key}.")}
     inside = create_group(realm.domain, "inside")
     assert status(api.put(f"{V3}/groups/{inside.id.hex}/users/{people.alice.user.id.hex}")) == 404
     assert status(api.put(f"{V3}/groups/{group.id.hex}/users/{realm.erin.id.hex}")) == 404

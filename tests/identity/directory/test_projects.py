@@ -56,8 +56,8 @@ def test_what_an_answer_shows_can_be_sent_back_but_not_changed(people: People) -
         ("parent_id", people.alice.project.id.hex, 403),
         ("is_domain", True, 400),
     ]:
-        found = fault(api.patch(path, {"project": {name: value}}))
-        assert (found[0], name in found[1]) == (code, True)
+        result = fault(api.patch(path, {"project": {name: value}}))
+        assert (result[0], name in result[1]) == (code, True)
 
 
 def test_fields_of_ones_own_cannot_stand_for_those_of_the_project(people: People) -> None:

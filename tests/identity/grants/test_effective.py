@@ -80,10 +80,10 @@ class Cloud:
 
     def roles(self, user: int, scope: Scope) -> set[str]:
         actors = {user} | {USERS + group for member, group in self.members if member == user}
-        found = {each.role for each in self.grants if each.actor in actors and self.reaches(each, scope)}
+        result = {each.role for each in self.grants if each.actor in actors and self.reaches(each, scope)}
         for _ in range(ROLES):
-            found |= {implied for prior, implied in self.implied if prior in found}
-        return {NAMES[role] for role in found if role != ROLES - 1}
+            result |= {implied for prior, implied in self.implied if prior in result}
+        return {NAMES[role] for role in result if role != ROLES - 1}
 
 
 NAMES = ["admin", "r1", "r2", "r3", "r4"]
@@ -175,10 +175,10 @@ def test_roles_are_what_the_model_says(cloud: Cloud, db: None) -> None:
         expected = {
             (user, scope, name) for user in range(USERS) for scope in SCOPES for name in cloud.roles(user, scope)
         }
-        found = {
+        result = {
             (user, scope, name) for user in range(USERS) for scope in SCOPES for name in records.role_names(user, scope)
         }
-        assert found == expected
+        assert result == expected
         assert records.listed() == expected
         for user in range(USERS):
             open_ones = {each.id for each in projects_of(records.users[user].id)}

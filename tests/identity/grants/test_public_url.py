@@ -38,9 +38,9 @@ def addresses(found: Any) -> list[str]:
 
 @each_row("path", VERSIONS)
 def test_version_documents(people: People, path: str) -> None:
-    found = [each for each in addresses(client(people).get(path).json()) if "docs.openstack.org" not in each]
-    assert found
-    assert all(each.startswith(f"http://{HOST}/") for each in found)
+    result = [each for each in addresses(client(people).get(path).json()) if "docs.openstack.org" not in each]
+    assert result
+    assert all(each.startswith(f"http://{HOST}/") for each in result)
 
 
 @pytest.mark.parametrize("host", [HOST, "cloud.example", "[::1]:8000"])

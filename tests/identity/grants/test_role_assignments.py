@@ -47,8 +47,8 @@ def test_what_was_given_is_listed_with_its_link(people: People, given: Acme) -> 
     member, reader, ed = role_named("member").id.hex, role_named("reader").id.hex, given.ed.id.hex
     foundry, staff = given.foundry.id.hex, given.staff.id.hex
     group_on_foundry = f"/projects/{foundry}/groups/{staff}"
-    found = listed(Api(people.operator))
-    assert found[:-1] == [
+    result = listed(Api(people.operator))
+    assert result[:-1] == [
         {
             "role": {"id": member},
             "scope": {"project": {"id": foundry}},
@@ -114,8 +114,8 @@ def test_filters_narrow_together(people: People, given: Acme) -> None:
         "scope.domain.id=": 0,
         f"scope.project.id={'0' * 32}": 0,
     }
-    found = {query: len(listed(api, query)) for query in counts}
-    assert found == counts
+    result = {query: len(listed(api, query)) for query in counts}
+    assert result == counts
 
 
 def test_a_subtree_takes_the_projects_below_along(people: People, given: Acme) -> None:
@@ -154,9 +154,9 @@ def test_effective_ones_are_of_users_on_what_tokens_are_for(people: People, give
     api, ed, staff = Api(people.operator), given.ed.id.hex, given.staff.id.hex
     member, reader, foundry = role_named("member").id.hex, role_named("reader").id.hex, given.foundry.id.hex
     forge, member_link = given.forge.id.hex, f"{BASE}/groups/{staff}/users/{ed}"
-    found = listed(api, f"effective&user.id={ed}")
+    result = listed(api, f"effective&user.id={ed}")
     on_foundry = f"{BASE}/projects/{foundry}/users/{ed}/roles/{member}"
-    assert sorted(found, key=str) == sorted(
+    assert sorted(result, key=str) == sorted(
         [
             {
                 "role": {"id": member},
@@ -202,10 +202,10 @@ def test_effective_ones_are_of_users_on_what_tokens_are_for(people: People, give
 
 def test_a_domains_inheritance_reaches_all_its_projects_and_not_itself(people: People, given: Acme) -> None:
     bob, member = people.bob.user_id.hex, role_named("member").id.hex
-    found = listed(Api(people.operator), f"effective&user.id={bob}&role.id={member}")
-    assert {each["scope"].get("project", {}).get("id") for each in found} == {given.foundry.id.hex, given.forge.id.hex}
+    result = listed(Api(people.operator), f"effective&user.id={bob}&role.id={member}")
+    assert {each["scope"].get("project", {}).get("id") for each in result} == {given.foundry.id.hex, given.forge.id.hex}
     link = f"{BASE}/OS-INHERIT/domains/acme/users/{bob}/roles/{member}/inherited_to_projects"
-    assert {each["links"]["assignment"] for each in found} == {link}
+    assert {each["links"]["assignment"] for each in result} == {link}
     on_forge = listed(Api(people.operator), f"effective&scope.project.id={given.forge.id.hex}&role.id={member}")
     assert [each["user"]["id"] for each in on_forge] == [bob]
     on_domain = listed(Api(people.operator), "effective&scope.domain.id=acme")
@@ -217,12 +217,12 @@ def test_roles_of_domains_stand_in_no_effective_list(people: People, given: Acme
     imply(smith, role_named("reader"))
     dora = given.dora.id.hex
     grant(smith, user=given.dora, project=given.forge)
-    found = listed(
+    result = listed(
         Api(people.operator), f"effective&user.id={dora}&scope.project.id={given.forge.id.hex}&include_names"
     )
-    assert [each["role"]["name"] for each in found] == ["reader"]
-    assert found[0]["links"]["prior_role"].endswith(f"/roles/{smith.id.hex}/implies/{role_named('reader').id.hex}")
-    assert found[0]["links"]["assignment"].endswith(f"/roles/{smith.id.hex}")
+    assert [each["role"]["name"] for each in result] == ["reader"]
+    assert result[0]["links"]["prior_role"].endswith(f"/roles/{smith.id.hex}/implies/{role_named('reader').id.hex}")
+    assert result[0]["links"]["assignment"].endswith(f"/roles/{smith.id.hex}")
 
 
 def test_a_long_list_says_that_it_was_cut(people: People, given: Acme) -> None:
@@ -246,8 +246,8 @@ def test_a_longer_list_takes_no_more_queries(
         add_to_group(given.staff, make_user(f"u{number}", {project: "member"}, domain=given.domain))
     api = Api(people.operator)
     with django_assert_max_num_queries(16):
-        found = listed(api, query)
-    assert len(found) > 20
+        result = listed(api, query)
+    assert len(result) > 20
 
 
 def test_head_says_that_it_may_be_asked(people: People) -> None:

@@ -246,8 +246,8 @@ def test_everybody_sees_what_is_registered_and_the_limits_of_the_own_project(lim
         "operator": (limits.api, {"hers", "works", "other"}),
     }
     for api, expected in seen.values():
-        found = {each["id"] for each in api.get(f"{V3}/limits").json()["limits"]}
-        assert found == {ids[name] for name in expected}
+        result = {each["id"] for each in api.get(f"{V3}/limits").json()["limits"]}
+        assert result == {ids[name] for name in expected}
         for name, key in ids.items():
             assert status(api.get(f"{V3}/limits/{key}")) == (200 if name in expected else 403)
         assert status(api.get(f"{V3}/registered_limits/{registered['id']}")) == 200

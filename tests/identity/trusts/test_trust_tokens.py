@@ -295,7 +295,7 @@ def test_who_impersonates_takes_back_no_other_trust(people: People) -> None:
     other = give(people.alice, people.bob)
     api = with_token(token(people.charlie, made))
     assert api.delete(f"{TRUSTS}/{other['id']}").status_code == 403
-    further = api.post(TRUSTS, body(people.alice, people.bob, impersonation=True)).json()["trust"]
-    assert api.delete(f"{TRUSTS}/{further['id']}").status_code == 204
+    additional = api.post(TRUSTS, body(people.alice, people.bob, impersonation=True)).json()["trust"]
+    assert api.delete(f"{TRUSTS}/{additional['id']}").status_code == 204
     assert api.delete(f"{TRUSTS}/{made['id']}").status_code == 204
     assert [each.id.hex for each in Trust.objects.all()] == [other["id"]]

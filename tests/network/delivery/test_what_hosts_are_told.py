@@ -358,9 +358,9 @@ def test_each_host_has_its_own_address_outside_and_one_bears_the_router_s(cloud:
     router, external = with_gateway(cloud, alice)
     mark(ROUTER, [router.id])
     cloud.run()
-    found = [known(agent, NETWORK, external.id).gateway_port for agent in (one, two)]
-    assert len({port.mac_address for port in found}) == 2
-    assert {address for port in found for address in port.addresses} == {"203.0.113.2/24", "203.0.113.3/24"}
+    result = [known(agent, NETWORK, external.id).gateway_port for agent in (one, two)]
+    assert len({port.mac_address for port in result}) == 2
+    assert {address for port in result for address in port.addresses} == {"203.0.113.2/24", "203.0.113.3/24"}
     outside = [known(agent, ROUTER, router.id).external for agent in (one, two)]
     assert sorted(each.here for each in outside) == [False, True]
     assert {(tuple(each.next_hops), tuple(each.addresses)) for each in outside} == {
@@ -553,9 +553,9 @@ def test_on_an_external_network_of_our_own_hosts_know_where_addresses_are(cloud:
     jobs.look_over()
     cloud.run()
     bears, other = (one, two) if known(one, ROUTER, router.id).external.here else (two, one)
-    found = {tuple(port.addresses): port.underlay for port in known(other, NETWORK, external.id).remote_ports}
+    result = {tuple(port.addresses): port.underlay for port in known(other, NETWORK, external.id).remote_ports}
     own = known(bears, NETWORK, external.id).gateway_port.addresses[0].partition("/")[0]
-    assert found == {("203.0.113.9",): bears.host.host_ip, (own,): bears.host.host_ip}
+    assert result == {("203.0.113.9",): bears.host.host_ip, (own,): bears.host.host_ip}
 
 
 @pytest.mark.slow

@@ -42,8 +42,8 @@ SSH = flows.checked("ingress", "IPv4", "tcp", 22, 22, None)
 
 
 def used(person: Person) -> tuple[int, int]:
-    found = usage_of(person.project_id)
-    return found["security_groups"], found["security_group_rules"]
+    result = usage_of(person.project_id)
+    return result["security_groups"], result["security_group_rules"]
 
 
 def rules_of(group: SecurityGroup) -> set[tuple[str, str, bool]]:

@@ -49,17 +49,17 @@ def services(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     def play(name: str, *asked: Any, who: str = "operator", **more: Any) -> Any:
         return scene.play(name, *asked, who=who, **more)
 
-    found = scene.api("operator").get("/volume/v3/os-services?binary=cinder-volume").json()["services"][0]
-    named = {"host": found["host"], "binary": "cinder-volume"}
+    result = scene.api("operator").get("/volume/v3/os-services?binary=cinder-volume").json()["services"][0]
+    named = {"host": result["host"], "binary": "cinder-volume"}
     play("list", "GET", path)
     play("list what only operators may", "GET", path, who="alice")
     play("disable", "PUT", f"{path}/disable", named)
     play("disable with a reason", "PUT", f"{path}/disable-log-reason", named | {"disabled_reason": "new disks"})
     play("enable", "PUT", f"{path}/enable", named)
     play("enable what is not there", "PUT", f"{path}/enable", named | {"host": "moon@fake"})
-    play("freeze", "PUT", f"{path}/freeze", {"host": found["host"]})
-    play("thaw", "PUT", f"{path}/thaw", {"host": found["host"]})
-    play("fail over", "PUT", f"{path}/failover_host", {"host": found["host"]})
+    play("freeze", "PUT", f"{path}/freeze", {"host": result["host"]})
+    play("thaw", "PUT", f"{path}/thaw", {"host": result["host"]})
+    play("fail over", "PUT", f"{path}/failover_host", {"host": result["host"]})
     pool = scene.api("operator").get("/volume/v3/scheduler-stats/get_pools").json()["pools"][0]["name"]
     scene.ids["host_name"] = scene.ids["hostname"] = pool.replace("#", "%23")
     place = pool.replace("#", "%23")
