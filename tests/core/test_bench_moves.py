@@ -144,6 +144,7 @@ def test_a_guest_that_counts() -> None:
     assert counter.read("+lost 5 4\n+counted 6\n") == ["the guest wrote 5, and read 4"]
     assert counter.read("+lost 6 \n+counted 7\n") == ["the guest wrote 6, and read nothing"]
     assert (counter.last, counter.confirmed) == (7, 8)
+    assert counter.read("+counted 8\r\n+counted 1") == [], "half a number"
     counter.booted()
     assert counter.read(f"+counted 9\n{BEGINS}\n+counted 1\n") == []
 

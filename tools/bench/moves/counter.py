@@ -17,8 +17,8 @@ while :; do
 done) >/dev/null 2>&1 </dev/null &
 """
 """The script of a guest that counts."""
-_LOST = re.compile(r"\+lost (\S*) ?(\S*)\r?$", re.MULTILINE)
-_NUMBER = re.compile(r"\+counted (\d+)\r?$", re.MULTILINE)
+_LOST = re.compile(r"\+lost (\S*) ?(\S*)\r?\n")
+_NUMBER = re.compile(r"\+counted (\d+)\r?\n")
 
 
 class Counter:
