@@ -34,7 +34,8 @@ LIVE_MIGRATION_BANDWIDTH = integer("NOVELLA_LIVE_MIGRATION_BANDWIDTH", 0, 0, 1_0
 """Limit of each live migration in MiB per second; 0: unlimited."""
 LIVE_MIGRATION_POST_COPY = flag("NOVELLA_LIVE_MIGRATION_POST_COPY", default=False)
 """Whether a server may continue on the other host before all of its memory is available, when its migration is forced
-to complete. If the connection breaks then, the server is lost. Servers with disks on their host never use it.
+to complete. If the connection breaks then, the server is lost. Servers with disks on their host never use it, nor do
+hosts on which Linux does not allow it to QEMU (``vm.unprivileged_userfaultfd``).
 """
 DELETE_TIMEOUT = integer("NOVELLA_DELETE_TIMEOUT", 300, 5, 86_400)
 """Seconds that the host may take to delete a server."""

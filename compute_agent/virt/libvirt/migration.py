@@ -17,6 +17,7 @@ from compute_agent.contract.power import PowerState
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.errors import HostError, RetryableHostError, StoppedError, UnsupportedError
 from compute_agent.virt.libvirt import five_phases, volume_table
+from compute_agent.virt.libvirt.account import Account
 from compute_agent.virt.libvirt.arriving_xml import arriving_xml, file_of, sized_disks
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.domain_xml import VirtType, domain_name
@@ -48,6 +49,7 @@ XML = libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE
 SWITCHING = (libvirt.VIR_DOMAIN_EVENT_SUSPENDED_MIGRATED, libvirt.VIR_DOMAIN_EVENT_SUSPENDED_POSTCOPY)
 """Details of the event of a guest that is paused for the switch."""
 MIGRATED = [libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_MIGRATION]
+USERFAULTS = Path("/proc/sys/vm/unprivileged_userfaultfd")
 ENDED = [libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_POSTCOPY_FAILED]
 
 
@@ -62,9 +64,10 @@ class Offer(msgspec.Struct):
 
 
 class Shape(msgspec.Struct):
-    """The guest's XML for this host."""
+    """The guest's XML for this host, and whether QEMU can receive it by post-copy here."""
 
     xml: str
+    post_copy: bool = True
 
 
 class MigrationOperations(Domains):
@@ -147,6 +150,7 @@ class _LibvirtDeparture(Departure):
         self._disks: list[str] = []
         self._begun = self._paused = False
         self.performing = self.aborted = False
+        self._may_post_copy = options.post_copy
         self.end_memory: Callable[[], bool] = lambda: False
         self.notify_paused: Callable[[], None] = lambda: None
 
@@ -168,7 +172,7 @@ class _LibvirtDeparture(Departure):
         flags: int = BASIC
         if self._disks:
             flags |= LOCAL
-        return flags | (POST_COPY if self.options.post_copy and not self._disks else 0)
+        return flags | (POST_COPY if self._may_post_copy and not self._disks else 0)
 
     @property
     def uses_post_copy(self) -> bool:
@@ -187,8 +191,9 @@ class _LibvirtDeparture(Departure):
         )
 
     def begin(self, shape: bytes) -> bytes:
-        xml = msgspec.msgpack.decode(shape, type=Shape).xml
-        parameters: dict[str, str | int | list[str]] = {libvirt.VIR_MIGRATE_PARAM_DEST_XML: xml}
+        decoded = msgspec.msgpack.decode(shape, type=Shape)
+        self._may_post_copy = self._may_post_copy and decoded.post_copy
+        parameters: dict[str, str | int | list[str]] = {libvirt.VIR_MIGRATE_PARAM_DEST_XML: decoded.xml}
         if self._disks:
             parameters[libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = self._disks
         try:
@@ -295,12 +300,13 @@ class _LibvirtArrival(Arrival):
         plausible = all(DISK_NAME.fullmatch(name) and 0 < size <= LARGEST_DISK for name, size in decoded.sizes.items())
         if not plausible or len(decoded.sizes) > MOST_DISKS or len(decoded.seed) > MOST_SEED:
             raise UnsupportedError("The other host has sent no plausible guest.")
+        decoded.post_copy = decoded.post_copy and can_post_copy(self._paths.account)
         self._offer = decoded
         own = self._driver._xml(self._spec, self._attempt)
         self._xml = arriving_xml(own, decoded.xml)
         if set(decoded.sizes) != set(sized_disks(self._xml)):
             raise UnsupportedError("The guest's disks differ from its record.", detail=str(sorted(decoded.sizes)))
-        return msgspec.msgpack.encode(Shape(self._xml))
+        return msgspec.msgpack.encode(Shape(self._xml, decoded.post_copy))
 
     def prepare(self, begun: bytes) -> bytes:
         if self._offer.seed:
@@ -391,6 +397,16 @@ class _LibvirtArrival(Arrival):
             five_phases.finish(self._connection, parameters, b"", self._flags, cancelled=True)
         self._driver._power_off(uuid)
         self._driver._undefine(uuid)
+
+
+def can_post_copy(account: Account) -> bool:
+    """Return whether QEMU may handle page faults of its memory in the kernel. Linux allows it only for root, unless the
+    operator has set ``vm.unprivileged_userfaultfd``.
+    """
+    try:
+        return account.is_root or USERFAULTS.read_text().strip() != "0"
+    except OSError:
+        return True  # the kernel does not distinguish
 
 
 def _named(cookie: bytes, host: str) -> bytes:
