@@ -34,3 +34,7 @@ class CopyFailedError(RetryableHostError):
     """The volume's data could not be copied."""
 
     code = "copy_failed"
+
+
+class NoSpaceError(CopyFailedError):
+    """There is no space for the data on the side that receives it."""

@@ -5,8 +5,10 @@ to the files and sockets of the copy.
 """
 
 import contextlib
+import errno
 import json
 import math
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +22,7 @@ from compute_agent.virt.processes.programs import Limits, ProgramError, run_long
 from compute_agent.virt.processes.rights import lent
 from compute_agent.virt.processes.storage_account import StorageAccount
 from compute_agent.volumes.daemons.export_address import check_certificates
-from compute_agent.volumes.errors import CopyFailedError
+from compute_agent.volumes.errors import CopyFailedError, NoSpaceError
 
 LIMITS = Limits(seconds=24 * 3600, cpu_seconds=12 * 3600, memory=2 << 30)
 MOST_STILL = 60.0
@@ -201,4 +203,6 @@ def _convert(
     except ProgramError as error:
         if stopped():
             raise StoppedError("The volume was not copied completely.") from error
+        if os.strerror(errno.ENOSPC) in str(error):
+            raise NoSpaceError("There is no space left for the data.", detail=str(error)) from error
         raise CopyFailedError("The volume's data could not be copied.", detail=str(error)) from error

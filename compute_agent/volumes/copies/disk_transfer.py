@@ -17,7 +17,7 @@ from compute_agent.volumes.copies import copying
 from compute_agent.volumes.copies.copy_journal import CopyJournal
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import TCP_WITHOUT_TLS
-from compute_agent.volumes.errors import CopyFailedError, NotExportedError
+from compute_agent.volumes.errors import CopyFailedError, NoSpaceError, NotExportedError
 
 log = logging.getLogger(__name__)
 
@@ -131,6 +131,8 @@ def _insist(copy_some: Callable[[], None], what: str, stopped: Stopped) -> None:
     for pause in PAUSES:
         try:
             copy_some()
+        except NoSpaceError:
+            raise
         except CopyFailedError as error:
             log.warning("%s: the copy was interrupted and continues: %s", what, error.detail)
             _wait(pause, stopped)

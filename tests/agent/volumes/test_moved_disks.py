@@ -23,17 +23,18 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import InstanceSpec, LocalDisk, VolumeConnection
-from compute_agent.contract.moves import GuestOrigin
+from compute_agent.contract.moves import GuestOrigin, SentDisk
 from compute_agent.virt.driver import SentFile, SentGuest, never
 from compute_agent.virt.errors import ImageUnacceptableError
 from compute_agent.virt.machine.certificates import HostCertificates
 from compute_agent.virt.processes import processes, progress
+from compute_agent.virt.processes.programs import ProgramError
 from compute_agent.volumes.copies import copy_journal, copying, disk_transfer
 from compute_agent.volumes.copies.disk_transfer import DiskTransfer
 from compute_agent.volumes.daemons import daemon_process
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import Address
-from compute_agent.volumes.errors import CopyFailedError
+from compute_agent.volumes.errors import CopyFailedError, NoSpaceError
 from tests.agent.cast import make_spec
 from tests.agent.volumes.conftest import own_ports
 from tests.host.machines import sign
@@ -386,6 +387,24 @@ def test_an_old_part_of_a_copy_is_not_used(
             journal.write_bytes(b"{")
     disk = two.receive(spec, origin, None, attempt=3 if other == "move" else 2)
     assert reads(disk, "read -P 0xbb 0 64k")
+
+
+def test_a_copy_to_a_full_disk_fails_at_the_first_attempt(
+    hosts: tuple[Machine, Machine], spec: InstanceSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = hosts
+    attempts = list[str]()
+
+    def fill(*words: str, **_: object) -> None:
+        attempts.append(words[0])
+        raise ProgramError("qemu-img exited with 1: error while writing at byte 0: No space left on device")
+
+    monkeypatch.setattr(copying, "run_long", fill)
+    disks, name = [SentDisk(name="root", size=MIB)], one.certificates.tls_hostname
+    origin = GuestOrigin(disks=disks, port=1, address="127.0.0.1", tls_hostname=name)
+    with pytest.raises(NoSpaceError, match="no space left"):
+        two.receive(spec, origin, None)
+    assert attempts == ["qemu-img"]
 
 
 @pytest.mark.deep
