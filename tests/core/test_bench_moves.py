@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 import threading
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -170,3 +171,17 @@ def test_a_guest_is_migrated_without_novella() -> None:
             assert spent > 0
     finally:
         bare.close()
+
+
+def test_a_migration_waits_for_the_end_of_an_earlier_one() -> None:
+    answers: list[BenchError | None] = [BenchError("409 Try again later."), None, BenchError("403")]
+    mover = Mover.__new__(Mover)
+    mover.admin = SimpleNamespace(call=lambda *_: None if (answer := answers.pop(0)) is None else fail(answer))  # type: ignore[assignment]
+    mover.begin_live("a server")
+    assert len(answers) == 1
+    with pytest.raises(BenchError, match="403"):
+        mover.begin_live("a server")
+
+
+def fail(error: BenchError) -> None:
+    raise error

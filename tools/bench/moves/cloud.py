@@ -25,6 +25,7 @@ ECHO = 7
 WITHIN = 120.0
 CLEAN_WITHIN = 60.0
 """Seconds for a host to remove its preparations for a guest that has not arrived."""
+LATER = "Try again later"
 FILLED, BOOTED, PANIC = "+filled", "login:", "Kernel panic"
 WAITS = f"""#!/bin/sh
 (while :; do nc -l -p {ECHO} -e cat; done) >/dev/null 2>&1 </dev/null &
@@ -149,8 +150,19 @@ class Mover:
     # ----- moves ------------------------------------------------------------------------------------------------------
 
     def begin_live(self, server: str) -> None:
+        """Begin a live migration as soon as the hosts have reported the end of earlier ones."""
         body = {"os-migrateLive": {"host": None, "block_migration": "auto"}}
-        self.admin.call("POST", f"/compute/v2.1/servers/{server}/action", body)
+
+        def accepted() -> bool:
+            try:
+                self.admin.call("POST", f"/compute/v2.1/servers/{server}/action", body)
+            except BenchError as error:
+                if LATER not in str(error):
+                    raise
+                return False
+            return True
+
+        until(accepted, "the server can be migrated", CLEAN_WITHIN)
 
     def live(self, server: str) -> Moved:
         """Migrate a running server live. Raises BenchError if it does not move."""
