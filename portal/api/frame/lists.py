@@ -281,7 +281,7 @@ class Filtering:
         operator: bool = True,
         strict: bool = True,
     ) -> list[tuple[Filter, Any]]:
-        """Return the filters of a query with what their values mean, a list if all values count.
+        """Return the filters of a query with the values that were read, a list if all values count.
 
         ``strict``: whether unknown filters are rejected, in services that reject any. Raises InvalidInputError.
         """
