@@ -7,8 +7,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
+from django.contrib.messages.storage import default_storage
 from django.core.exceptions import ObjectDoesNotExist
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
@@ -26,7 +27,7 @@ from portal.dashboard.frame.things import Thing, starred
 from portal.dashboard.frame.tray import tray_for
 from portal.dashboard.words.plain import plain
 from provisioning.common.context import RequestContext
-from provisioning.common.database.retry import lost_race
+from provisioning.common.database.retry import lost_race, serialized
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError, NovellaError
 from provisioning.events import selectors as events
 from provisioning.identity import policy
@@ -255,21 +256,41 @@ class FormPage(Page):
         """Save the form, show its errors, or show its API calls."""
         if self.copies and self.asks_for_copies():
             return self.copy()
-        form = self.opened(request.POST)
-        collision = collision_of(form, request.POST, self._edited(), self.context) if self.edits else None
-        if collision is not None:
-            return self._collided(collision)
+        result = serialized(self._edit) if self.edits else self._submitted(self.opened(request.POST))
+        return self.show(result, status=422) if isinstance(result, Form) else result
+
+    def _submitted(self, form: Form) -> HttpResponse | Form:
+        """Save the form. Return it with its errors if it was refused."""
         if form.is_valid():
             try:
                 rate_limits.check(self.context, rate_limits.WRITES)
-                saved = self.save(form)
+                return self.save(form)
             except NovellaError as error:
                 form.refuse(error)
-            else:
-                if self.edits:
-                    remember(form, self._edited(), self.context)
-                return saved
-        return self.show(form, status=422)
+        return form
+
+    def _edit(self) -> HttpResponse | Form:
+        """Read the record, compare it with the values that the user was shown, and save the form, in one transaction.
+
+        It can be called several times for a request.
+        """
+        cast("Any", self.request)._messages = default_storage(self.request)  # without those of a transaction that ended
+        self.read_again()
+        form = self.opened(self.request.POST)
+        collision = collision_of(form, self.request.POST, self._edited(), self.context)
+        if collision is not None:
+            return self._collided(collision)
+        result = self._submitted(form)
+        if isinstance(result, Form):
+            transaction.set_rollback(True)
+        else:
+            remember(form, self._edited(), self.context)
+        return result
+
+    def read_again(self) -> None:
+        """Read the page's record in the present transaction, and check the policy for it."""
+        if self.rule:
+            policy.enforce(self.context, self.rule, self.target(**self.kwargs))
 
     def _edited(self) -> str:
         """Return the name of the record that the form edits: its address, for a page about the user with the user."""
@@ -282,13 +303,13 @@ class FormPage(Page):
             form.shown = shown_input(form)
         return form
 
-    def _collided(self, collision: Collision) -> HttpResponse:
-        """Show the form with the changes of its record, its own errors, and the user's input."""
+    def _collided(self, collision: Collision) -> Form:
+        """Return the form with the changes of its record, its own errors, and the user's input."""
         form = self.opened(collision.data)
         form.saved = collision.saved
         for name, message in collision.messages.items():
             form.add_error(name, message)
-        return self.show(form, status=422)
+        return form
 
     def form(self, data: QueryDict | None = None) -> Form:
         """Return the page's form, bound to ``data`` if given."""

@@ -10,7 +10,8 @@ from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.settings.base import SettingsPage
 from portal.dashboard.settings.forms import ProfileForm
 from provisioning.identity import policy
-from provisioning.identity.selectors.lookups import role_records
+from provisioning.identity.models import User
+from provisioning.identity.selectors.lookups import existing, role_records
 from provisioning.identity.services.users import update_user
 
 UPDATE = "novella:update_profile"
@@ -22,6 +23,9 @@ class Profile(FormPage, SettingsPage):
     edits = True
     own_page = "dashboard:settings"
     template = "dashboard/settings/profile.html"
+
+    def read_again(self) -> None:
+        self.user = existing(User, self.user.pk)
 
     def form(self, data: QueryDict | None = None) -> Form:
         if data is not None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from django.core.exceptions import ObjectDoesNotExist
-from django.db import IntegrityError, OperationalError, connection
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import ProtectedError
 
 P = ParamSpec("P")
@@ -74,3 +74,19 @@ def when_broken_off(work: Callable[P, R]) -> Callable[P, R]:
         return work(*args, **kwargs)
 
     return run
+
+
+@when_broken_off
+def serialized(work: Callable[[], R]) -> R:
+    """Run a function that reads and then writes, in a transaction that other transactions precede or follow.
+
+    SQLite runs one writing transaction at a time. PostgreSQL aborts this transaction if another one has changed rows
+    that it has read, and the function is called again, so it must read everything itself. Within a larger transaction
+    only the outer one decides.
+    """
+    outermost = not connection.in_atomic_block
+    with transaction.atomic():
+        if outermost and connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+        return work()
