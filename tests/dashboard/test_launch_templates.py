@@ -105,12 +105,34 @@ def test_a_link_needs_one_field_and_one_click(at_alice: Client, lab: LaunchTempl
     assert InstanceLease.objects.get(instance=server).fixed
 
 
-def test_a_request_does_not_change_a_locked_field(at_alice: Client, lab: LaunchTemplate) -> None:
-    forged = {"name": "mine", "flavor": "2", "lease_days": "", "tags": "other", "password": "on"}
-    assert at_alice.post(LINK, forged).status_code == 303
-    server = Instance.objects.get()
-    assert (server.flavor["flavorid"], server.tags, server.admin_password) == ("1", ["lab"], "")
-    assert InstanceLease.objects.get(instance=server).days == 7
+@pytest.mark.parametrize(
+    ("forged", "refused"),
+    [
+        ({"flavor": "2"}, True),
+        ({"lease_days": ""}, True),
+        ({"tags": "lab, other"}, True),
+        ({"networks": []}, False),
+        ({"networks": ["none"]}, True),
+        ({"password": "on"}, True),
+        ({"flavor": "1", "tags": " lab,", "lease_days": "7"}, False),
+    ],
+)
+def test_a_request_cannot_change_a_locked_field(
+    at_alice: Client, lab: LaunchTemplate, forged: dict[str, Any], refused: bool
+) -> None:
+    answer = at_alice.post(LINK, {"name": "mine", **forged})
+    if not refused:
+        server = Instance.objects.get()
+        assert (server.flavor["flavorid"], server.tags) == ("1", ["lab"])
+        return
+    assert answer.status_code == 422
+    label = answer.context["form"][next(iter(forged))].label
+    error = f"The launch template does not allow other values of: {label}."
+    assert answer.context["form"].non_field_errors() == [error]
+    assert error in answer.content.decode()
+    assert not Instance.objects.exists()
+    quoted = at_alice.post(f"{LINK}quote/", {"name": "mine", **forged})
+    assert error in quoted.content.decode()
 
 
 def test_the_summary_of_a_link_knows_the_locked_fields(at_alice: Client, lab: LaunchTemplate) -> None:

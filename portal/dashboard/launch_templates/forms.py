@@ -1,7 +1,7 @@
 """Forms of launch templates and snippets."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from django import forms
@@ -121,6 +121,28 @@ class LinkForm(LaunchForm):
     def __init__(self, data: QueryDict | None = None) -> None:
         super().__init__(data)
         self.asked: Sequence[str] = ("name",)
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse other values of locked fields. The page does not send them, except one opened before they were
+        locked.
+        """
+        typed = super().clean()
+        unlocked = LaunchForm(cast("QueryDict", self.data))
+        unlocked.full_clean()
+        changed = [
+            str(self[name].label)
+            for name in self.fields
+            if name in self.locked and self._sent(name) and unlocked.cleaned_data.get(name) != typed.get(name)
+        ]
+        if changed:
+            self.add_error(None, f"The launch template does not allow other values of: {', '.join(changed)}.")
+        return typed
+
+    def _sent(self, name: str) -> bool:
+        widget = self.fields[name].widget
+        if isinstance(widget, forms.CheckboxInput | forms.CheckboxSelectMultiple):
+            return name in self.data
+        return not widget.value_omitted_from_data(self.data, self.files, name)
 
     @property
     def first_fields(self) -> list[Any]:
