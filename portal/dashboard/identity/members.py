@@ -107,9 +107,12 @@ class MemberAdd(FormPage, PlacePage):
         return self.go(places.page_of(place), message=f"{bdi(who.name)} has a role on {bdi(name_of(place))} now.")
 
     def calls(self, form: Form) -> Sequence[Call]:
-
         place, typed = self.place, form.cleaned_data
-        return role_calls(place, typed["who"], typed["roles"], inherited=bool(typed.get("handed_down")))
+        handed_down = typed.get("handed_down", [])
+        return [
+            *role_calls(place, typed["who"], typed["roles"]),
+            *role_calls(place, typed["who"], handed_down, inherited=True),
+        ]
 
     def extra_context(self) -> Mapping[str, Any]:
         return {**_place_texts(self.place), "text": base.search_of(self.request.GET)}
@@ -175,15 +178,17 @@ class MemberRoles(FormPage, MemberPage):
         return self.go(self.back(), message=f"The roles of {bdi(actor.name)} on {bdi(name_of(place))} are saved.")
 
     def calls(self, form: Form) -> Sequence[Call]:
-        place, actor, chosen = self.place, self.actor, form.cleaned_data["roles"]
-        present, inherited = members.own_roles(place, actor), "handed_down" in changes(form)
-        added, removed = (
-            [each for each in ours if each not in others] for ours, others in ((chosen, present), (present, chosen))
-        )
-        return [
-            *role_calls(place, actor, added or ([] if removed else chosen), inherited=inherited),
-            *role_calls(place, actor, removed, inherited=inherited, revoked=True),
-        ]
+        place, actor = self.place, self.actor
+        result: list[Call] = []
+        for name, chosen in changes(form).items():
+            inherited = name == "handed_down"
+            present = members.own_roles(place, actor, inherited=inherited)
+            added, removed = (
+                [each for each in ours if each not in others] for ours, others in ((chosen, present), (present, chosen))
+            )
+            result += role_calls(place, actor, added or ([] if removed else chosen), inherited=inherited)
+            result += role_calls(place, actor, removed, inherited=inherited, revoked=True)
+        return result
 
     def extra_context(self) -> Mapping[str, Any]:
         action = self.address("member_roles")
@@ -317,13 +322,18 @@ class RoleGive(FormPage, IdentityPage):
 def role_calls(
     place: Place, actor: User | Group, roles: Sequence[Role], *, inherited: bool = False, revoked: bool = False
 ) -> list[Call]:
-    """Return a call for each role of a user or group on a project or domain: one that assigns or revokes it."""
+    """Return a call for each role of a user or group on a project or domain: one that assigns or revokes it.
+
+    ``inherited``: the roles that the projects of a domain inherit.
+    """
     who, where = type(actor).__name__.lower(), "domain" if isinstance(place, Domain) else "project"
-    kind = copied.on_system(who) if isinstance(place, str) else copied.assignment(who, on_domain=where == "domain")
+    if isinstance(place, str):
+        kind = copied.on_system(who)
+    else:
+        kind = copied.assignment(who, on_domain=where == "domain", inherited=inherited)
     kind = copied.revoked(kind) if revoked else kind
     ids = {f"{who}_id": actor.id.hex, **({} if isinstance(place, str) else {f"{where}_id": hexed(place.pk)})}
-    notes = ["The roles that projects of the domain inherit are not among these lines."] if inherited else []
-    return [Call(kind, {**ids, "role_id": role.id.hex}, notes) for role in roles]
+    return [Call(kind, {**ids, "role_id": role.id.hex}) for role in roles]
 
 
 def hexed(key: object) -> str:

@@ -134,13 +134,26 @@ GROUP_EDIT = _edit(GROUP)
 ROLE_EDIT = _edit(ROLE)
 
 
-def assignment(actor: str, *, on_domain: bool = False) -> Kind:
-    """Return the kind of a role of an ``actor`` (``user`` or ``group``) on a project or a domain."""
+def assignment(actor: str, *, on_domain: bool = False, inherited: bool = False) -> Kind:
+    """Return the kind of a role of an ``actor`` (``user`` or ``group``) on a project or a domain. ``inherited``: the
+    projects of the domain inherit it instead.
+    """
     place = "domain" if on_domain else "project"
+    path = f"{place}s/{{{place}_id}}/{actor}s/{{{actor}_id}}/roles/{{role_id}}"
+    if inherited:
+        kind = assignment(actor, on_domain=on_domain)
+        return replace(
+            kind,
+            path=f"OS-INHERIT/{path}/inherited_to_projects",
+            command="role add --inherited",
+            terraform=None,
+            ansible=None,
+            extra={"python": {"inherited": True}},
+        )
     return Kind(
         key="role_assignment",
         service="identity",
-        path=f"{place}s/{{{place}_id}}/{actor}s/{{{actor}_id}}/roles/{{role_id}}",
+        path=path,
         envelope="",
         attributes=(
             part_of_path(f"{place}_id", option=f"--{place}", ansible=place),

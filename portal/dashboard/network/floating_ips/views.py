@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from portal.dashboard.copy_as.calls import Call, edit
 from portal.dashboard.copy_as.kinds import network as copied
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.lists.views import ListPage
 from portal.dashboard.network.floating_ips.forms import AllocateForm, ForwardingForm, TargetForm, initial_of
@@ -25,6 +26,12 @@ from provisioning.network.services.floating_ips.port_forwardings import Forwardi
 
 HOME = "dashboard:floating_ips"
 PAGE = "dashboard:floating_ip"
+WRITTEN = {
+    "outside": ("external_port", "external_port_range"),
+    "inside": ("internal_port", "internal_port_range"),
+    "target": ("internal_port_id", "internal_ip_address"),
+}
+"""Field of the form for a port forwarding → the values of calls, if they have other names."""
 
 
 class FloatingPage(RecordPage[FloatingIP]):
@@ -255,7 +262,9 @@ class ForwardingEdit(ForwardingPage, SheetPage):
 
     def calls(self, form: Form) -> Sequence[Call]:
         ids = {"floating_ip": str(self.record.id), "port_forwarding": str(self.forwarding.id)}
-        return edit(copied.FORWARDING_EDIT, ids, forwarding_values(form.cleaned_data))
+        changed, values = changes(form), forwarding_values(form.cleaned_data)
+        names = {each for name in changed for each in WRITTEN.get(name, (name,))}
+        return edit(copied.FORWARDING_EDIT, ids, {name: value for name, value in values.items() if name in names})
 
     def title(self) -> str:
         return f"Edit a port forwarding of {self.record.address}"
