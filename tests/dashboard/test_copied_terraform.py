@@ -13,7 +13,7 @@ import pytest
 from portal.dashboard.copy_as.calls import IMPLIED, Call, Kind, Result, Secret
 from portal.dashboard.copy_as.forms import terraform
 from portal.dashboard.copy_as.forms.place import Place
-from portal.dashboard.copy_as.kinds import compute, identity, image, network, storage
+from portal.dashboard.copy_as.kinds import compute, identity, image, network, quotas, storage
 
 RESOURCE = re.compile(r'^resource "(\w+)" "[^"]+" \{\n(.*?)^\}\n', re.MULTILINE | re.DOTALL)
 ARGUMENT = re.compile(r"^  (\w+) += (.*)", re.MULTILINE)
@@ -28,7 +28,7 @@ ASSIGNMENTS = {
 }
 KINDS: Mapping[str, Kind] = {
     f"{module.__name__.rpartition('.')[2]} {name}": kind
-    for module in (compute, identity, image, network, storage)
+    for module in (compute, identity, image, network, quotas, storage)
     for name, kind in vars(module).items()
     if isinstance(kind, Kind) and kind.terraform not in {None, IMPLIED}
 } | ASSIGNMENTS

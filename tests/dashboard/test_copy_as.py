@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from unittest import mock
 
@@ -20,6 +21,7 @@ from django.urls import get_resolver, reverse
 
 from portal.dashboard.copy_as.calls import IMPLIED, Call, Result, Secret, edit
 from portal.dashboard.copy_as.forms import curl, place, terraform
+from portal.dashboard.copy_as.kinds import compute as compute_kinds
 from portal.dashboard.copy_as.kinds import network as kinds
 from portal.dashboard.copy_as.written import written
 from portal.dashboard.frame import pages
@@ -58,9 +60,12 @@ from provisioning.network.models import (
     Subnet,
 )
 from provisioning.network.services.floating_ips.port_forwardings import ForwardingRequest
-from provisioning.volumes.models import Backup, Snapshot, Transfer, Volume
+from provisioning.quotas.models import QuotaLimit
+from provisioning.quotas.services.limits import set_limits
+from provisioning.volumes.models import Backup, Snapshot, Transfer, Volume, VolumeType
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import Create, CreateSnapshot, SnapshotRequest
+from provisioning.volumes.services.updates.transfers import create_transfer
 from tests.dashboard.conftest import SignedIn
 from tests.dashboard.test_copied_terraform import problems
 from tests.dashboard.test_every_form import patterns
@@ -93,7 +98,9 @@ CASES: Mapping[str, Case] = {
     "volume_create": Case({"name": "data", "source": "empty", "size": "2", "description": "d"}, VOLUMES),
     "snapshot_create": Case({"name": "s"}, {Snapshot: ("name", "volume_id")}, ("volume",)),
     "backup_create": Case({"name": "b"}, {Backup: ("name", "volume_id")}, ("volume",)),
-    "transfer_create": Case({"name": "t"}, {Transfer: ("name", "volume_id", "no_snapshots")}, ("volume",)),
+    "transfer_create": Case(
+        {"name": "t", "with_snapshots": "on"}, {Transfer: ("name", "volume_id", "no_snapshots")}, ("volume",)
+    ),
     "volume_extend": Case({"size": "4"}, {Volume: ("status",)}, ("volume",)),
     "volume_upload": Case({"name": "i", "disk_format": "raw"}, {Image: ("name", "disk_format")}, ("volume",)),
     "network_create": Case(
@@ -308,6 +315,38 @@ CASES: Mapping[str, Case] = {
     "member_roles": Case(
         {"roles": ["reader", "manager"]}, {RoleAssignment: ("role_id", "project_id")}, ("project", "user", "alice")
     ),
+    "project_quotas": Case(
+        {
+            **{f"how-{name}": "limit" for name in ("cores", "volumes", "networks", "fixed_ips", "ram")},
+            "limit-cores": "21",
+            "limit-volumes": "12",
+            "limit-networks": "3",
+            "limit-fixed_ips": "9",
+            "limit-ram": "-1",
+            "how-ram": "unlimited",
+        },
+        {QuotaLimit: ("project_id", "resource", "limit")},
+        ("project",),
+    ),
+    "quota_defaults": Case(
+        {"how-cores": "limit", "limit-cores": "21", "how-volumes": "limit", "limit-volumes": "12"},
+        {QuotaLimit: ("project_id", "resource", "limit")},
+    ),
+    "image_hardware": Case(
+        {"hw_disk_bus": "scsi", "hw_video_model": "vga"}, {Image: ("name", "properties")}, ("image",)
+    ),
+    "settings": Case(
+        {"description": "d", "email": "o@x.org", "project": "own_project"},
+        {User: ("name", "email", "description", "default_project_id")},
+    ),
+    "user_password": Case({"how": "type", "password": PASSWORD}, {User: ("name", "password_expires_at")}, ("alice",)),
+    "port_floating_ip": Case({"floating": "new:outside"}, {FloatingIP: ("fixed_address",)}, ("own_port",)),
+    "instance_reset_state": Case({"state": "error"}, {Instance: ("vm_state",)}, ("server",)),
+    "domain_member_roles": Case(
+        {"roles": ["reader"], "handed_down": ["reader", "manager"]},
+        {RoleAssignment: ("role_id", "domain_id", "inherited")},
+        ("domain", "user", "alice"),
+    ),
     "application_credential_create": Case(
         {"name": "c", "roles": ["admin"], "expiry": "never", "access_rules": "compute GET /v2.1/servers"},
         {ApplicationCredential: ("name", "expires_at", "unrestricted")},
@@ -350,6 +389,7 @@ def things(people: People, cloud: Cloud) -> dict[str, str]:
         "network": str(net.id),
         "own": str(net.id),
         "network:own": f"network:{net.id}",
+        "new:outside": f"new:{outside.id}",
         "free_subnet": str(free.id),
         "outside": str(outside.id),
         "router": str(router.id),
@@ -363,6 +403,8 @@ def things(people: People, cloud: Cloud) -> dict[str, str]:
         "flavor": cloud.small.flavorid,
         "other_flavor": cloud.big.flavorid,
         "project": str(people.alice.project_id),
+        "own_project": str(own),
+        "own_port": str(fixed.port_id),
         "alice": str(people.alice.user_id),
         "staff": str((group := create_group(people.alice.user.domain, "staff")).id),
         "group:staff": f"group:{group.id.hex}",
@@ -400,12 +442,14 @@ def calls_of(client: Client, address: str, typed: Mapping[str, Any]) -> list[Cal
     return list(write.call_args.args[0])
 
 
-def send(call: Call, client: Client, person: Person, made: dict[Call, str]) -> None:
+def send(
+    call: Call, client: Client, person: Person, made: dict[Call, str], secrets: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Send a call as curl does; ``made``: the ids of what earlier calls have created."""
 
     def word(value: Any) -> str:
         if isinstance(value, Secret):
-            return PASSWORD
+            return secrets.get(value.name, PASSWORD)
         return made[value.of] if isinstance(value, Result) else str(value)
 
     if "file" in call.kind.path or call.kind.path == IMPLIED:
@@ -416,7 +460,7 @@ def send(call: Call, client: Client, person: Person, made: dict[Call, str]) -> N
     if version := place.since(call):
         headers = {**headers, "OpenStack-API-Version": f"{call.kind.service} {version}"}
     url = f"{URLS[call.kind.service].format(project=person.project_id.hex)}/{curl.path_of(call, word)}"
-    answer = client.generic(call.kind.method, url, text, "application/json", headers=headers)
+    answer = client.generic(call.kind.method, url, text, call.kind.content, headers=headers)
     assert answer.status_code < 300, (call.kind.method, url, text, answer.content)
     result = answer.json() if answer.content else {}
     inner = result if call.kind.answer == "." else result.get(call.kind.answer or call.kind.envelope) or {}
@@ -467,6 +511,8 @@ def test_every_form_that_creates_something_can_be_copied() -> None:
         if isinstance(view, type) and issubclass(view, FormPage) and view.calls is not FormPage.calls
     }
     assert copied - SAME == CASES.keys()
+    forms = {name for name, view in views.items() if isinstance(view, type) and issubclass(view, FormPage)}
+    assert forms - copied == NO_CALLS
     creating = {name for name in views if name.endswith(("_create", "_allocate", "_upload", "_add"))}
     assert creating - copied == NO_CLIENT
 
@@ -475,21 +521,30 @@ SAME = {
     "backup_restore",
     "volume_retype",
     "domain_member_add",
-    "domain_member_roles",
     "system_member_roles",
     "system_member_add",
     "user_role_give",
     "group_role_give",
     "instance_change_password",
+    "instance_live_migrate",
+    "instance_migrate",
+    "instance_unshelve",
     "launch_link",
     "launch_template_create",
     "launch_template_version_create",
     "pool_disk_manage",
     "pool_snapshot_manage",
+    "settings_password",
+    "transfer_accept",
 }
 """Forms with calls that need another cloud, or that are those of another form."""
 NO_CLIENT = {"ec2_credential_create", "snippet_create", "catalogue_add"}
 """Records of Novella, and buttons without a form."""
+NO_CALLS = {
+    *("host_drain_start", "instance_lease", "instance_mount_volume", "launch_template_edit"),
+    *("snippet_create", "snippet_edit", "styleguide_form"),
+}
+"""Forms for which no API of OpenStack has a call."""
 
 
 @pytest.mark.parametrize(
@@ -542,6 +597,121 @@ def test_the_command_removes_tags_of_a_project_separately(
         ["project", "set", "--tag", "kept", "--tag", "new"],
         ["project", "set", "--remove-tag", "old"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "body", "command"),
+    [
+        ("MIGRATE_ANYWHERE", {"host": ""}, {"migrate": None}, "server migrate id"),
+        ("MIGRATE", {"host": "h"}, {"migrate": {"host": "h"}}, "server migrate --host h id"),
+        (
+            "LIVE_MIGRATE",
+            {"any_host": True, "block_migration": "auto"},
+            {"os-migrateLive": {"host": None, "block_migration": "auto"}},
+            "server migrate --live-migration id",
+        ),
+        (
+            "LIVE_MIGRATE",
+            {"host": "h", "block_migration": "auto"},
+            {"os-migrateLive": {"host": "h", "block_migration": "auto"}},
+            "server migrate --live-migration --host h id",
+        ),
+        ("UNSHELVE_AS_BEFORE", {}, {"unshelve": None}, "server unshelve id"),
+        (
+            "RESET_STATE",
+            {"state": "error"},
+            {"os-resetState": {"state": "error"}},
+            "server set --state error --auto-approve id",
+        ),
+        (
+            "UNSHELVE",
+            {"any_zone": True, "host": "h"},
+            {"unshelve": {"availability_zone": None, "host": "h"}},
+            "server unshelve --no-availability-zone --host h id",
+        ),
+        (
+            "UNSHELVE",
+            {"availability_zone": "z"},
+            {"unshelve": {"availability_zone": "z"}},
+            "server unshelve --availability-zone z id",
+        ),
+    ],
+)
+def test_a_server_is_sent_to_a_place(kind: str, values: Any, body: Any, command: str) -> None:
+    call = Call(getattr(compute_kinds, kind), {"server": "id", **values})
+    assert curl.body_of(call) == body
+    texts = {each.key: each.text for each in written([call], place.Place("novella", {"compute": "http://cloud"}))}
+    assert texts["openstack"].replace("\\\n", "").split()[-len(command.split()) :] == command.split()
+
+
+def test_a_transfer_is_accepted_by_its_lines(signed_in: SignedIn, people: People, things: Things) -> None:
+    transfer, key = create_transfer(
+        people.operator.context, Volume.objects.get(name="source").id, "t", no_snapshots=False
+    )
+    bob = people.alice
+    [call] = calls_of(
+        signed_in(bob), reverse("dashboard:transfer_accept"), {"transfer_id": str(transfer.id), "key": key}
+    )
+    send(call, Client(), bob, {}, {"auth_key": key})
+    assert Volume.objects.get(name="source").project_id == bob.project_id
+
+
+def test_only_changed_values_of_a_port_forwarding_are_written(
+    signed_in: SignedIn, people: People, things: Things
+) -> None:
+    address = reverse("dashboard:forwarding_edit", args=[things["forwarder"], things["forwarding"]])
+    client = signed_in(people.operator)
+    typed = {name: client.get(address).context["form"][name].value() for name in ("protocol", "inside", "target")}
+    [call] = calls_of(client, address, {**typed, "outside": "8080-8081", "description": ""})
+    assert curl.body_of(call) == {"port_forwarding": {"external_port_range": "8080:8081"}}
+
+
+def test_defaults_of_limits_and_of_volume_types_are_copied(signed_in: SignedIn, people: People, things: Things) -> None:
+    VolumeType.objects.create(name="fast-ssd")
+    address = reverse("dashboard:project_quotas", args=[things["project"]])
+    set_limits(people.alice.project_id, {"cores": 3})
+    typed = {"how-cores": "default", "how-gigabytes_fast-ssd": "limit", "limit-gigabytes_fast-ssd": "7"}
+    typed |= {"how-image_count_total": "unlimited"}
+    cores, fast = calls_of(signed_in(people.operator), address, typed)
+    assert curl.body_of(cores) == {"quota_set": {"cores": 20, "force": True}}
+    assert [each.partition(":")[0] for each in cores.notes] == [
+        "The present default becomes a limit of its own, as no call removes one",
+        "No call sets",
+    ]
+    [text] = [each.text for each in written([fast], place.Place("novella", {"volume": ""})) if each.key == "openstack"]
+    assert text.replace("\\\n", "").split()[3:] == [
+        "quota",
+        "set",
+        "--gigabytes",
+        "7",
+        "--volume-type",
+        "fast-ssd",
+        things["project"].replace("-", ""),
+    ]
+    send(fast, Client(), people.operator, {})
+    assert QuotaLimit.objects.get(resource="gigabytes_fast-ssd").limit == 7
+
+
+def test_removed_properties_of_an_image_are_unset(signed_in: SignedIn, people: People, things: Things) -> None:
+    Image.objects.filter(id=things["image"]).update(properties={"hw_disk_bus": "scsi", "hw_vif_model": "e1000"})
+    address = reverse("dashboard:image_hardware", args=[things["image"]])
+    calls = calls_of(signed_in(people.operator), address, {"hw_disk_bus": "", "hw_vif_model": "e1000"})
+    forms = written(calls, place.Place("novella", {"image": "http://cloud"}))
+    texts = {each.key: each.text.replace("\\\n", "").split() for each in forms}
+    assert texts["openstack"] == [
+        *("openstack", "--os-cloud", "novella", "image", "unset", "--property", "hw_disk_bus"),
+        things["image"],
+    ]
+    assert "'Content-Type: application/openstack-images-v2.1-json-patch'" in " ".join(texts["curl"])
+    for call in calls:
+        send(call, Client(), people.operator, {})
+    assert Image.objects.get(id=things["image"]).properties == {"hw_vif_model": "e1000"}
+
+
+def test_users_whose_record_is_an_operators_matter_have_no_lines(signed_in: SignedIn, people: People) -> None:
+    address = reverse("dashboard:settings")
+    assert b'name="copy_as"' not in signed_in(people.alice).get(address).content
+    assert signed_in(people.alice).post(address, {"description": "d", "copy_as": "1"}).status_code == 303
 
 
 def test_a_launch_link_and_an_ec2_credential_are_copied(
@@ -642,5 +812,5 @@ def test_a_wrong_form_says_what_to_correct(signed_in: SignedIn, people: People) 
     assert client.post(address, {"source": "empty", "copy_as": "1"}).status_code == 422
 
 
-NO_ROWS = {"router_gateway"}
+NO_ROWS = {"router_gateway", "user_password"}
 """Forms whose columns stay as they are."""

@@ -15,6 +15,8 @@ POSITIONAL = ""
 """Name of a value that is written without a name."""
 IMPLIED = "-"
 """Name of a value, or of a kind, that another value or call covers in this form."""
+WHOLE = "*"
+"""Name of a value that is the whole body."""
 Convert = Callable[[Any], Any]
 
 
@@ -22,7 +24,8 @@ Convert = Callable[[Any], Any]
 class Attribute:
     """A value of a kind, by its names in each form: None where the form cannot express it, POSITIONAL or IMPLIED.
 
-    A name with dots is a path of nested values; in ``body`` a path that begins with ``^`` is outside the envelope.
+    A name with dots is a path of nested values; in ``body`` a path that begins with ``^`` is outside the envelope,
+    and ``WHOLE`` is the body itself.
     ``flags``: the options for true and false. ``block``: Terraform writes its entries as nested blocks. ``since``: the
     microversion that it needs.
     """
@@ -115,6 +118,8 @@ class Kind:
     method: str = "POST"
     answer: str = ""
     """Where the answer has the new resource, if it is not in the envelope: a key, or ``.`` for the top."""
+    content: str = "application/json"
+    """The type of the body."""
     no_body: bool = False
     """Whether the request has no body, or for an action the value null."""
     null: bool = False

@@ -1,6 +1,6 @@
 """Actions on a user: enable, disable, sign out, unlock, set a password, delete."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,8 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
+from portal.dashboard.copy_as.calls import Call, Secret
+from portal.dashboard.copy_as.kinds import identity as copied
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.identity.base import UserPage
@@ -126,6 +128,9 @@ class UserPassword(FormPage, UserPage):
             return self.go(self.back(), message=f"{bdi(user.name)} has a new password and is signed out everywhere.")
         shown = {"person": user, "password": password, "is_new": False}
         return self.page("dashboard/identity/password_once.html", shown, status=201)
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return [Call(copied.USER_PASSWORD, {"user": self.record.id.hex, "password": Secret("password")})]
 
     def extra_context(self) -> Mapping[str, Any]:
         return {"person": self.record}

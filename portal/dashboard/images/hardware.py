@@ -1,6 +1,6 @@
 """The form for the hardware requirements of an image."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
@@ -8,6 +8,9 @@ from django.http import HttpResponse, QueryDict
 
 from compute_agent.contract import hardware_properties as known
 from compute_agent.contract.hardware_properties import Property
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds.image import properties_changed
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form, OfferedField
 from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.images.hardware_words import FOUND, TITLES
@@ -92,6 +95,11 @@ class ImageHardware(FormPage, ImagePage):
         return self.go(
             "dashboard:images", message=f"New instances of {bdi(image.name or image.id)} have this hardware."
         )
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        image = self._image()
+        changed = {name: value for name, value in changes(form).items() if value or name in image.properties}
+        return properties_changed(str(image.id), changed) if changed else []
 
     def extra_context(self) -> Mapping[str, Any]:
         image = self._image()

@@ -1,8 +1,8 @@
 """The quota editor: the limits of one project, and the default limits."""
 
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from django.contrib import messages
@@ -10,6 +10,9 @@ from django.forms import BoundField
 from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds.quotas import limit_calls
+from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import FormPage, Page
 from portal.dashboard.graphs import bars
@@ -54,7 +57,32 @@ class QuotaPage(FormPage):
             title: [QuotaRow(bar, form[f"how-{bar.resource}"], form[f"limit-{bar.resource}"]) for bar in group]
             for title, group in self.groups().items()
         }
-        return self.page(self.template, {"form": form, "groups": rows, **self.extra_context()}, status=status)
+        return self.page(self.template, {**self.form_context(form), "groups": rows}, status=status)
+
+    def default_limits(self) -> Mapping[str, int]:
+        """Return the limits of the choice *Default*."""
+        raise NotImplementedError
+
+    def calls_for(self, form: Form, project: str) -> Sequence[Call]:
+        """Return the calls that set the changed limits of a project, or the defaults."""
+        changed, typed = changes(form), form.cleaned_data
+        limits = {
+            name: limit
+            for name, limit in cast("QuotaForm", form).limits().items()
+            if f"how-{name}" in changed or (f"limit-{name}" in changed and typed[f"how-{name}"] == "limit")
+        }
+        defaults = self.default_limits()
+        numbers = {name: defaults.get(name, UNLIMITED) if limit is None else limit for name, limit in limits.items()}
+        calls, left = limit_calls(project, numbers)
+        restored = [bars.label_of(name) for name, limit in limits.items() if limit is None and name not in left]
+        notes = []
+        if restored:
+            notes.append(
+                f"The present default becomes a limit of its own, as no call removes one: {', '.join(restored)}."
+            )
+        if left:
+            notes.append(f"No call sets: {', '.join(map(bars.label_of, left))}.")
+        return [replace(call, notes=notes) for call in calls[:1]] + calls[1:]
 
 
 class OneProjectPage(Page):
@@ -111,6 +139,12 @@ class ProjectQuotas(QuotaPage, OneProjectPage):
             messages.warning(self.request, sentence)
         return self.go("dashboard:project_page", project.id, message=f"The quotas of {bdi(project.name)} were saved.")
 
+    def default_limits(self) -> Mapping[str, int]:
+        return selectors.default_limits(of_types())
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return self.calls_for(form, self.project.id.hex)
+
     def extra_context(self) -> Mapping[str, Any]:
         project = self.project
         return {
@@ -165,6 +199,12 @@ class QuotaDefaults(QuotaPage):
         types = of_types()
         own = selectors.own_limits(None, types)
         return QuotaForm(data, [*DEFAULTS, *types], own=own, defaults=delivered(), default_label="Built-in")
+
+    def default_limits(self) -> Mapping[str, int]:
+        return delivered()
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return self.calls_for(form, "")
 
     def save(self, form: Form) -> HttpResponse:
         set_limits(None, cast("QuotaForm", form).limits())

@@ -1,6 +1,6 @@
 """Change of the user's own password."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpResponse, QueryDict
@@ -10,6 +10,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from portal.common.http.client_address import client_address
 from portal.common.sign_in import go_on
+from portal.dashboard.copy_as.calls import Call, Secret
+from portal.dashboard.copy_as.kinds import identity as copied
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import FormPage
 from portal.dashboard.settings.base import SettingsPage
@@ -45,6 +47,10 @@ class Password(FormPage, SettingsPage):
         self.context = go_on(self.request, self.context)
         message = "Your password was changed. You were signed out everywhere else."
         return self.go("dashboard:settings_password", message=message)
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        values = {name: Secret(name) for name in ("original_password", "password")}
+        return [Call(copied.OWN_PASSWORD, {"user": self.user.id.hex, **values})]
 
     def extra_context(self) -> Mapping[str, Any]:
         return {"locked": bool(self.user.options.get("lock_password")), "person": self.user}

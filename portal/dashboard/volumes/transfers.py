@@ -6,7 +6,7 @@ from django.http import HttpResponse, QueryDict
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
-from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.calls import Call, Secret
 from portal.dashboard.copy_as.kinds import storage as copied
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.records.questions import QuestionPage
@@ -84,6 +84,10 @@ class TransferAccept(SheetPage):
         typed = form.cleaned_data
         transfer = transfers.accept_transfer(self.context, str(typed["transfer_id"]), typed["key"])
         return self.go(PAGE, transfer.volume_id, message="The volume now belongs to this project.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        values = {"transfer": str(form.cleaned_data["transfer_id"]), "auth_key": Secret("auth_key")}
+        return [Call(copied.ACCEPTED_TRANSFER, values)]
 
     def about(self) -> str:
         return "The owner must create a transfer first and send you its ID and key."

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote as quote_url
 
-from portal.dashboard.copy_as.calls import IMPLIED, Call, Result, Secret, put, results_in, secrets_in
+from portal.dashboard.copy_as.calls import IMPLIED, WHOLE, Call, Result, Secret, put, results_in, secrets_in
 from portal.dashboard.copy_as.forms.place import Place, remarks, since
 from portal.dashboard.copy_as.forms.shell import Variables, quote, secret_checks
 
@@ -26,7 +26,7 @@ def write(calls: Sequence[Call], place: Place) -> str:
     return "\n".join(lines) + "\n"
 
 
-def body_of(call: Call) -> dict[str, Any] | None:
+def body_of(call: Call) -> Any:
     """Return the request's JSON body; None without one."""
     kind = call.kind
     if kind.no_body:
@@ -36,6 +36,8 @@ def body_of(call: Call) -> dict[str, Any] | None:
     whole: dict[str, Any] = {}
     inner = whole.setdefault(kind.envelope, {}) if kind.envelope else whole
     for name, value, _ in call.written("body"):
+        if name == WHOLE:
+            return value
         if name.startswith("^"):
             put(whole, name[1:], value)
         else:
@@ -63,7 +65,7 @@ def _request(call: Call, place: Place, variables: Variables) -> str:
     if sent is not None:
         lines += ["-H 'Content-Type: application/octet-stream'", f"-T {quote(str(sent))}"]
     elif (body := body_of(call)) is not None:
-        lines += ["-H 'Content-Type: application/json'", f"-d {_data(body, variables)}"]
+        lines += [f"-H {quote(f'Content-Type: {kind.content}')}", f"-d {_data(body, variables)}"]
     command = " \\\n    ".join(lines)
     if call not in variables.names:
         return command
@@ -71,7 +73,7 @@ def _request(call: Call, place: Place, variables: Variables) -> str:
     return f"{variables.shell(call)}=$({command} |\n    jq -r {quote(where)})"
 
 
-def _data(body: Mapping[str, Any], variables: Variables) -> str:
+def _data(body: Any, variables: Variables) -> str:
     """Return the body as one word; jq fills in variables, so that their content stays a JSON string."""
     names: dict[str, str] = {}
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from portal.dashboard.copy_as.calls import IMPLIED, POSITIONAL, Call, Joined, Kind, Piped, attribute, part_of_path
+from portal.dashboard.copy_as.calls import IMPLIED, POSITIONAL, Call, Flag, Joined, Kind, Piped, attribute, part_of_path
 
 NAME = attribute("name", option=POSITIONAL)
 
@@ -352,6 +352,30 @@ PASSWORD = _action(
     "server", "changePassword", "server set", "change_server_password",
     attribute("password", body="adminPass", python="new_password"),
 )  # fmt: skip
+MIGRATE = _action("server", "migrate", "server migrate", "migrate_server", attribute("host", since="2.56"))
+MIGRATE_ANYWHERE = replace(MIGRATE, null=True)
+LIVE_MIGRATE = _action(
+    "server", "os-migrateLive", "server migrate --live-migration", "live_migrate_server",
+    attribute("host"),
+    attribute("any_host", body="host", option=IMPLIED, python=IMPLIED, convert={"body": lambda _: None}),
+    attribute("block_migration", option=IMPLIED, since="2.30"),
+)  # fmt: skip
+RESET_STATE = _action(
+    "server", "os-resetState", "server set", "reset_server_state",
+    attribute("state"),
+    extra={"option": {POSITIONAL: Flag("--auto-approve")}},
+)  # fmt: skip
+UNSHELVE = _action(
+    "server", "unshelve", "server unshelve", "unshelve_server",
+    attribute("availability_zone", since="2.77"),
+    attribute("any_zone", body="availability_zone", option="--no-availability-zone", python="availability_zone",
+              flags=("--no-availability-zone", ""), since="2.91",
+              convert={"body": lambda _: None, "python": lambda _: None}),
+    attribute("host", since="2.91"),
+)  # fmt: skip
+UNSHELVE_AS_BEFORE = replace(
+    UNSHELVE, null=True, ansible="openstack.cloud.server_action", extra={"ansible": {"action": "unshelve"}}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,20 @@ PROJECT_TAGS_REMOVED = Kind(
 )
 """The command adds tags; it does not add and remove tags at the same time."""
 USER_EDIT = _edit(USER, "password")
+USER_PASSWORD = replace(USER_EDIT, attributes=(part_of_path("user"), attribute("password")))
+OWN_PASSWORD = Kind(
+    key="user",
+    service="identity",
+    path="users/{user}/password",
+    envelope="user",
+    attributes=(
+        part_of_path("user", option=IMPLIED),
+        attribute("original_password", python=POSITIONAL),
+        attribute("password", python=POSITIONAL),
+    ),
+    command="user password set",
+    python="identity.update_password",
+)
 GROUP_EDIT = _edit(GROUP)
 ROLE_EDIT = _edit(ROLE)
 

@@ -1,6 +1,9 @@
 """Calls of the Image API."""
 
-from portal.dashboard.copy_as.calls import IMPLIED, POSITIONAL, Flag, Kind, attribute, part_of_path
+from collections.abc import Mapping
+from dataclasses import replace
+
+from portal.dashboard.copy_as.calls import IMPLIED, POSITIONAL, WHOLE, Call, Flag, Kind, attribute, part_of_path
 
 
 def _flag(visibility: str) -> Flag:
@@ -63,6 +66,59 @@ IMPORT = Kind(
     terraform=IMPLIED,
     ansible=IMPLIED,
 )
+PATCH = "application/openstack-images-v2.1-json-patch"
+
+
+def _patch(properties: Mapping[str, str]) -> list[dict[str, str]]:
+    return [
+        {"op": "add", "path": f"/{name}", "value": value} if value else {"op": "remove", "path": f"/{name}"}
+        for name, value in properties.items()
+    ]
+
+
+def _given(properties: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in properties.items() if value}
+
+
+HARDWARE = Kind(
+    key="image",
+    service="image",
+    path="v2/images/{image}",
+    envelope="",
+    attributes=(
+        part_of_path("image", convert={"python": lambda image: f"/images/{image}"}),
+        attribute("properties", body=WHOLE, option="--property", python="json",
+                  convert={"body": _patch, "option": _given, "python": _patch}),
+    ),
+    command="image set",
+    python="image.patch",
+    method="PATCH",
+    content=PATCH,
+    extra={"python": {"headers": {"Content-Type": PATCH}}},
+)  # fmt: skip
+"""Properties of an image; those with an empty value are removed."""
+HARDWARE_REMOVED = Kind(
+    key="image",
+    service="image",
+    path=IMPLIED,
+    envelope="",
+    attributes=(
+        part_of_path("image"),
+        attribute("removed", body=IMPLIED, option="--property", python=IMPLIED),
+    ),
+    command="image unset",
+    python=IMPLIED,
+)
+
+
+def properties_changed(image: str, properties: Mapping[str, str]) -> list[Call]:
+    """Return the calls that set properties of an image, and remove those with an empty value."""
+    removed = [name for name, value in properties.items() if not value]
+    kind = HARDWARE if len(removed) < len(properties) else replace(HARDWARE, command=IMPLIED)
+    calls = [Call(kind, {"image": image, "properties": properties})]
+    return [*calls, Call(HARDWARE_REMOVED, {"image": image, "removed": removed})] if removed else calls
+
+
 MEMBER = Kind(
     key="member",
     service="image",

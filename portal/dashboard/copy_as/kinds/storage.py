@@ -130,12 +130,21 @@ TRANSFER = Kind(
     path="volume-transfers",
     envelope="transfer",
     attributes=(
-        attribute("no_snapshots", flags=("--no-snapshots", ""), since="3.55", usual=False),
+        attribute("no_snapshots", flags=("--no-snapshots", ""), usual=False),
         attribute("name"),
-        attribute("volume_id", option=POSITIONAL),
+        attribute("volume_id", option=POSITIONAL, since="3.55"),
     ),
     command="volume transfer request create",
     python="block_storage.create_transfer",
+)
+ACCEPTED_TRANSFER = Kind(
+    key="transfer",
+    service="volume",
+    path="volume-transfers/{transfer}/accept",
+    envelope="accept",
+    attributes=(part_of_path("transfer", since="3.55"), attribute("auth_key", python=POSITIONAL)),
+    command="volume transfer request accept",
+    python="block_storage.accept_transfer",
 )
 VOLUME_IMAGE = Kind(
     key="image",

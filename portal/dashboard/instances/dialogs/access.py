@@ -107,3 +107,6 @@ class ResetState(InstanceSheet):
         state: Literal["active", "error"] = "active" if form.cleaned_data["state"] == "active" else "error"
         reset_state.ResetState.begin(self.context, self.instance.id, state)
         return self.done()
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        return [Call(copied.RESET_STATE, {"server": str(self.instance.id), "state": form.cleaned_data["state"]})]

@@ -1,8 +1,12 @@
 """Migration of an instance to another host, for operators."""
 
+from collections.abc import Sequence
+
 from django import forms
 from django.http import HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.frame.forms import ChoiceLabel, Form, OfferedField
 from portal.dashboard.instances.page import InstanceSheet
 from provisioning.compute.actions import migrate as migrations
@@ -46,6 +50,12 @@ class Migrate(InstanceSheet):
         migrations.migrate(self.context, self.instance.id, form.cleaned_data.get("host") or None)
         return self.done()
 
+    def calls(self, form: Form) -> Sequence[Call]:
+        host = form.cleaned_data.get("host")
+        return [
+            Call(copied.MIGRATE if host else copied.MIGRATE_ANYWHERE, {"server": str(self.instance.id), "host": host})
+        ]
+
     def about(self) -> str:
         down = (
             "The guest is shut down, its disk is copied, and it is started again with its addresses and volumes."
@@ -74,6 +84,11 @@ class LiveMigrate(InstanceSheet):
     def save(self, form: Form) -> HttpResponse:
         Live.begin(self.context, self.instance.id, LiveMigration(form.cleaned_data.get("host") or ""))
         return self.done()
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        host = form.cleaned_data.get("host")
+        values = {"host": host, "any_host": not host or None, "block_migration": "auto"}
+        return [Call(copied.LIVE_MIGRATE, {"server": str(self.instance.id), **values})]
 
     def about(self) -> str:
         text = (

@@ -1,8 +1,12 @@
 """The place of an instance that returns to a host."""
 
+from collections.abc import Sequence
+
 from django import forms
 from django.http import HttpResponse, QueryDict
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.frame.forms import Form, OfferedField
 from portal.dashboard.instances.page import InstanceSheet
 from provisioning.common.values.unset import UNSET
@@ -47,8 +51,17 @@ class UnshelveTo(InstanceSheet):
         return form
 
     def save(self, form: Form) -> HttpResponse:
-        typed = form.cleaned_data
-        zone, host = typed.get("zone", AS_BEFORE), typed.get("host", "")
-        target_zone = UNSET if zone == AS_BEFORE else None if zone == ANY else zone.removeprefix("zone:")
-        unshelve(self.context, self.instance.id, Destination(target_zone, host))
+        unshelve(self.context, self.instance.id, _destination(form))
         return self.done()
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        chosen = _destination(form)
+        zone = None if chosen.zone is UNSET else chosen.zone
+        values = {"availability_zone": zone, "any_zone": chosen.zone is None or None, "host": chosen.host}
+        kind = copied.UNSHELVE if any(values.values()) else copied.UNSHELVE_AS_BEFORE
+        return [Call(kind, {"server": str(self.instance.id), **values})]
+
+
+def _destination(form: Form) -> Destination:
+    zone, host = form.cleaned_data.get("zone", AS_BEFORE), form.cleaned_data.get("host", "")
+    return Destination(UNSET if zone == AS_BEFORE else None if zone == ANY else zone.removeprefix("zone:"), host)

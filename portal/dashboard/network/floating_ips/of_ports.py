@@ -1,11 +1,13 @@
 """Association of a floating IP from the page of an instance."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
+from portal.dashboard.copy_as.calls import Call
+from portal.dashboard.copy_as.kinds import network as copied
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import PageRequest
 from portal.dashboard.network.floating_ips.forms import AssociateForm
@@ -44,6 +46,13 @@ class PortFloating(SheetPage, PortPage):
         else:
             floating = services.create_floating_ip(port.project_id, chosen, port=port, fixed_address=address)
         return self.go(self.back(), message=f"{floating.address} is now associated with {floating.fixed_address}.")
+
+    def calls(self, form: Form) -> Sequence[Call]:
+        chosen, port = form.cleaned_data["floating"], self.record
+        values = {"port_id": str(port.id), "fixed_address": form.cleaned_data.get("address")}
+        if isinstance(chosen, FloatingIP):
+            return [Call(copied.ASSOCIATION, {**values, "floating_ip": str(chosen.id), "address": chosen.address})]
+        return [Call(copied.FLOATING_IP, {**values, "network_id": str(chosen.id), "network_name": chosen.name})]
 
     def title(self) -> str:
         return f"Associate a floating IP with {bdi(label_of(self.record))}"
