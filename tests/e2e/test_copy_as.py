@@ -10,7 +10,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import Formatter
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 import requests
@@ -46,10 +49,32 @@ class Kind:
     find: Callable[[Connection, str], Any]
     compared: tuple[str, ...]
     user: str = "demo"
+    of: str = ""
+    """What an edit changes, which ``find`` gets instead of the name."""
+    reset: Callable[[Connection, str], Any] | None = None
+    """Brings it back to its state before the edit."""
 
 
 def named(proxy: str, kind: str) -> Callable[[Connection, str], Any]:
     return lambda conn, name: getattr(getattr(conn, proxy), f"find_{kind}")(name, ignore_missing=False)
+
+
+def by_id(proxy: str, kind: str) -> Callable[[Connection, str], Any]:
+    return lambda conn, key: getattr(getattr(conn, proxy), f"get_{kind}")(key)
+
+
+def limits(conn: Connection, project: str) -> Any:
+    return SimpleNamespace(
+        cores=conn.compute.get_quota_set(project).cores,
+        volumes=conn.block_storage.get_quota_set(project).volumes,
+        networks=conn.network.get_quota(project).networks,
+    )
+
+
+def without_limits(conn: Connection, project: str) -> None:
+    conn.compute.revert_quota_set(project)
+    conn.block_storage.revert_quota_set(project)
+    conn.network.delete_quota(project)
 
 
 KINDS = {
@@ -162,11 +187,73 @@ KINDS = {
     ),
     "role": Kind("/roles/create/", {"description": "d"}, named("identity", "role"), ("description",), "admin"),
     "domain": Kind("/domains/create/", {"description": "d"}, named("identity", "domain"), ("description",), "admin"),
+    "port_groups": Kind(
+        "/ports/{port}/security-groups/", {"security_groups": "{group}"}, by_id("network", "port"),
+        ("security_group_ids",), of="port",
+        reset=lambda conn, key: conn.network.update_port(key, security_groups=[]),
+    ),
+    "router_edit": Kind(
+        "/routers/{router}/edit/", {"description": "it's", **ON}, named("network", "router"), ("id", "description")
+    ),
+    "group_edit": Kind(
+        "/security-groups/{group}/edit/", {"description": "-x 'q' $HOME", **ON}, named("network", "security_group"),
+        ("id", "description"),
+    ),
+    "floating_ip": Kind(
+        "/ports/{guest_port}/floating-ip/", {"floating": "new:{outside}"},
+        lambda conn, key: next(conn.network.ips(port_id=key)), ("fixed_ip_address",), of="guest_port",
+        reset=lambda conn, key: [conn.network.delete_ip(each) for each in conn.network.ips(port_id=key)],
+    ),
+    "snapshot_edit": Kind(
+        "/volume-snapshots/{snapshot}/edit/", {"description": "it's"}, named("block_storage", "snapshot"),
+        ("id", "description"),
+    ),
+    "rename": Kind(
+        "/instances/{server}/rename/", {"description": "-x 'q'", "hostname": "other"},
+        lambda conn, name: conn.compute.get_server(conn.compute.find_server(name, ignore_missing=False)),
+        ("id", "description", "hostname"),
+    ),
+    "tags": Kind(
+        "/instances/{server}/tags/", {"tags": "a\nb"}, by_id("compute", "server"), ("tags",), of="server",
+        reset=lambda conn, key: conn.compute.put(f"/servers/{key}/tags", json={"tags": ["old"]}, microversion="2.26"),
+    ),
+    "metadata": Kind(
+        "/instances/{server}/metadata/", {"metadata": "a=it's\nb=2"}, by_id("compute", "server"), ("metadata",),
+        of="server",
+        reset=lambda conn, key: conn.compute.put(f"/servers/{key}/metadata", json={"metadata": {"o": "x"}}),
+    ),
+    "reset_state": Kind(
+        "/instances/{server}/reset-state/", {"state": "active"}, by_id("compute", "server"), ("status",), "admin",
+        of="server", reset=lambda conn, key: conn.compute.reset_server_state(key, "error"),
+    ),
+    "hardware": Kind(
+        "/images/{image}/hardware/", {"hw_disk_bus": "scsi", "hw_video_model": ""}, by_id("image", "image"),
+        ("hw_disk_bus", "hw_video_model"), "admin", of="image",
+        reset=lambda conn, key: conn.image.update_image(key, hw_disk_bus="virtio", hw_video_model="vga"),
+    ),
+    "quotas": Kind(
+        "/projects/{project}/quotas/",
+        {"how-cores": "limit", "limit-cores": "21", "how-volumes": "limit", "limit-volumes": "12",
+         "how-networks": "limit", "limit-networks": "7"},
+        limits, ("cores", "volumes", "networks"), "admin", of="project", reset=without_limits,
+    ),
+    "project_edit": Kind(
+        "/projects/{spare_project}/edit/", {"description": "-x 'q' $HOME", "tags": "a, b"},
+        named("identity", "project"), ("id", "description", "tags"), "admin",
+    ),
+    "user_edit": Kind(
+        "/users/{user}/edit/", {"email": "e@x.org", "description": "it's"}, named("identity", "user"),
+        ("id", "email", "description"), "admin",
+    ),
+    "user_password": Kind(
+        "/users/{user}/password/", {"how": "type", "password": "not-copied-1"}, by_id("identity", "user"), ("id",),
+        "admin", of="user",
+    ),
 }  # fmt: skip
 """Name of the kind, which the names of what is created begin with → its form."""
 LANDING = ("network", "user")
 """One kind of several calls, and one with a secret."""
-NOT_IN_ANSIBLE = {"reachable", "network_edit", "volume_edit"}
+NOT_IN_ANSIBLE = {"reachable", "rename", *(name for name, kind in KINDS.items() if name.endswith("_edit") or kind.of)}
 """The collection has no floating IPs without servers, and changes resources by their names."""
 
 
@@ -229,18 +316,49 @@ class Copied:
     def created_alike(self, names: tuple[str, ...], forms: tuple[str, ...]) -> None:
         """Run the lines of kinds in each form; what they create differs in nothing but the name."""
         conns = {user: connect(self.cloud, name=user) for user in ("demo", "admin")}
-        things = self._things(conns["demo"], volume=bool({"snapshot", "backup", "volume_edit"} & set(names)))
+        used = {each for name in names for _, each, _, _ in Formatter().parse(KINDS[name].path) if each}
+        things = self._things(conns["demo"], volume=bool({"volume", "snapshot"} & used))
+        if any("_edit" in name or KINDS[name].of for name in names):
+            things |= self._edited(conns, things)
         for name in names:
             kind, result = KINDS[name], {}
             for form in forms:
                 if form == "ansible" and name in NOT_IN_ANSIBLE:
                     continue
-                called = f"{name}-{form}"
+                called, conn = f"{name}-{form}", conns[kind.user]
+                subject = things[kind.of] if kind.of else called
+                if kind.reset is not None:
+                    kind.reset(conn, subject)
                 self.run(form, self.lines(kind, called, things)[form], kind.user)
-                made = kind.find(conns[kind.user], called)
+                made = kind.find(conn, subject)
                 result[form] = {each: getattr(made, each, None) for each in kind.compared}
             first = next(iter(result.values()))
             assert all(each == first for each in result.values()), (name, result)
+
+    @staticmethod
+    def _edited(conns: Mapping[str, Connection], things: Mapping[str, str]) -> dict[str, str]:
+        """Create what the edits change."""
+        conn, admin = conns["demo"], conns["admin"]
+        net = conn.network.create_network(name="edited")
+        conn.network.create_subnet(name="edited", network_id=net.id, cidr="10.99.0.0/24", ip_version=4)
+        server = conn.compute.create_server(
+            name="edited", image_id=things["image"], flavor_id=things["flavor"], networks=[{"uuid": things["network"]}]
+        )
+        conn.compute.wait_for_server(server, wait=int(PATIENCE), interval=0.3)
+        found = {
+            "port": conn.network.create_port(name="edited", network_id=net.id).id,
+            "router": conn.network.create_router(name="edited").id,
+            "group": conn.network.create_security_group(name="edited").id,
+            "server": server.id,
+            "guest_port": next(conn.network.ports(device_id=server.id)).id,
+            "project": str(UUID(admin.identity.find_project("demo", ignore_missing=False).id)),
+            "spare_project": str(UUID(admin.identity.create_project(name="edited", tags=["old"]).id)),
+            "user": str(UUID(admin.identity.create_user(name="edited").id)),
+        }
+        if "volume" in things:
+            snapshot = conn.block_storage.create_snapshot(name="edited", volume_id=things["volume"])
+            found["snapshot"] = conn.block_storage.wait_for_status(snapshot, "available", interval=0.3).id
+        return found
 
     @staticmethod
     def _things(conn: Connection, *, volume: bool) -> dict[str, str]:
