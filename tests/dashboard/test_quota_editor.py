@@ -7,12 +7,13 @@ import uuid
 import pytest
 from django.test import Client
 
-from portal.dashboard.graphs.bars import Bar, bars_of, grouped
+from portal.dashboard.graphs.bars import Bar, bars_of, grouped, label_of
 from provisioning.quotas import selectors
 from provisioning.quotas.limits import DEFAULTS
 from provisioning.quotas.selectors import limits_of
 from provisioning.quotas.services.ledger import commit, reserve
 from provisioning.quotas.services.limits import set_limit
+from provisioning.volumes.selectors.types import DEFAULT
 from provisioning.volumes.services.catalogue.types import create_type
 from tests.dashboard.conftest import SignedIn, offered
 from tests.support.cast import Person
@@ -74,7 +75,6 @@ def test_each_volume_type_has_limits_of_its_own(at_operator: Client, alice: Pers
     address = f"/projects/{alice.project_id}/quotas/"
     page = at_operator.get(address).content.decode()
     assert "Volume storage of type fast" in page
-    assert "Volume storage of the default type" in page
     at_operator.post(address, form(gigabytes_fast="7", volumes_fast="unlimited"))
     assert selectors.own_limits(alice.project_id, ["gigabytes_fast"]) == {"gigabytes_fast": 7}
     use(alice.project_id, gigabytes_fast=3)
@@ -168,3 +168,7 @@ def test_every_resource_has_a_place_and_a_word() -> None:
     assert sorted(bar.resource for group in groups.values() for bar in group) == sorted(DEFAULTS)
     assert "Other" not in groups
     assert bars_of({}, ("cores",)) == []
+
+
+def test_the_built_in_volume_type_is_named_by_words() -> None:
+    assert label_of(f"gigabytes_{DEFAULT}") == "Volume storage of the default type"
