@@ -30,10 +30,10 @@ def requested_size(context: RequestContext, instance: Instance, ref: str) -> dic
     the image, or that has less disk than the server.
     """
     image = Image.objects.filter(id=instance.image_id).first() if instance.image_id else None
-    return size_of(instance, _flavor(context, ref), image, local_root=not boots_from_volume(instance))
+    return resized_flavor(instance, _flavor(context, ref), image, local_root=not boots_from_volume(instance))
 
 
-def size_of(instance: Instance, flavor: Flavor, image: Image | None, *, local_root: bool) -> dict[str, Any]:
+def resized_flavor(instance: Instance, flavor: Flavor, image: Image | None, *, local_root: bool) -> dict[str, Any]:
     """Return the copy of a flavor for ``requested_size``; ``image`` is the one of the server, if it still exists."""
     if local_root and instance.flavor["root_gb"] and not flavor.root_gb:
         raise _disk("Resize to zero disk flavor is not allowed.")

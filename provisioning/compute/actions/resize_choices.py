@@ -9,7 +9,7 @@ from django.conf import settings
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
-from provisioning.compute.actions.resize_checks import request_here, size_of
+from provisioning.compute.actions.resize_checks import request_here, resized_flavor
 from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.flavors.sizes import quota_held
 from provisioning.compute.launch.decisions import rank_on_host
@@ -45,7 +45,7 @@ def size_choices(context: RequestContext, instance: Instance) -> list[SizeChoice
     reasons: dict[str, str] = {}
     for flavor in flavors:
         try:
-            copies[flavor.flavorid] = size_of(instance, flavor, image, local_root=local_root)
+            copies[flavor.flavorid] = resized_flavor(instance, flavor, image, local_root=local_root)
         except InvalidInputError as error:
             reasons[flavor.flavorid] = error.message
     unfit = _unfit_on_host(instance, copies)
