@@ -83,14 +83,11 @@ def awaiting(instance: Instance, body: CommandBody) -> HostAction[Any, Any] | No
     return action if action is not None and action.awaits(body) else None
 
 
-def abandoned(instance: Instance, body: CommandBody) -> bool:
-    """Call ``abandoned`` of the action that sends this type of command, for a command that no task waits for. Return
-    False if no action sends it.
-    """
+def abandoned(instance: Instance, body: CommandBody) -> None:
+    """Call ``abandoned`` of the action that sends this type of command, for a command that no task waits for."""
     senders = [action for action in host_actions.values() if action.task is not None and action.body is type(body)]
     for action in senders[:1]:
         action.abandoned(instance, body)
-    return bool(senders)
 
 
 def commanded_tasks() -> list[TaskState]:

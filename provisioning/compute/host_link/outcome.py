@@ -28,6 +28,8 @@ class Outcome:
     retryable: bool = False
     detail: Mapping[str, str] = field(default_factory=dict)
     """The result of the command, documented at its request class."""
+    reported_end: datetime | None = None
+    """When the command ended by the host's clock."""
 
     @property
     def silent(self) -> bool:

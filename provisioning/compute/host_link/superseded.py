@@ -25,27 +25,27 @@ GENERATION = "generation"
 _BUILD, _DESTROY = "build_request", "destroy_request"
 
 
-def repeat(instance: Instance, event: AgentEvent, command: HostCommand) -> bool:
-    """Repeat the command with an attempt above the host's, in the caller's transaction.
+def repeat(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
+    """Repeat the command with an attempt above the host's, in the caller's transaction; the instance then has it.
 
-    Returns False, with nothing done, when the record has changed since, the command was already repeated, or a deletion
+    No effect when the record has changed since, the command was already repeated, or a deletion
     of the server may have overtaken it. Destroy commands of servers that are not being deleted are not repeated either,
     because the host may have a newer guest.
     """
     if command.repeated or command.generation != instance.attempt:
-        return False
+        return
     if command.kind == _DESTROY and instance.task_state != TaskState.DELETING:
-        return False
+        return
     if command.kind != _DESTROY and instance.host_id != command.host_id:
-        return False
+        return
     if command.kind != _DESTROY and (instance.task_state == TaskState.DELETING or instance.vm_state == VmState.DELETED):
-        return False
+        return
     before, seen = instance.attempt, _seen(event)
     number = seen + 1 if seen >= before else before + LEAP
     same_guest = command.kind not in (_BUILD, _DESTROY)
     guest = (instance.guest_attempt or before) if same_guest else None
     if number > newer_guests.MOST + LEAP or not state.update(instance, {"attempt": number, "guest_attempt": guest}):
-        return False
+        return
     raise_attempt(instance.id, before, number)
     newer_guests.note(
         command.host_id, instance, max(seen, before), PowerState.NOSTATE, newer_guests.FOLLOWED, record_attempt=before
@@ -56,7 +56,6 @@ def repeat(instance: Instance, event: AgentEvent, command: HostCommand) -> bool:
         "Host %s has seen attempt %s of instance %s, the record has %s: repeating %s.",
         command.host_id, seen or "a higher", instance.id, before, command.kind,
     )  # fmt: skip
-    return True
 
 
 def _seen(event: AgentEvent) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import UUIDField
 from django.utils import timezone
 
-from compute_agent.contract.commands import CommandBody, DestroyRequest, ReceiveGuestRequest
+from compute_agent.contract.commands import BuildRequest, CommandBody, DestroyRequest, ReceiveGuestRequest
 from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
@@ -116,15 +116,15 @@ def process_end(instance: Instance, event: AgentEvent, command: HostCommand) -> 
     """Process the end of a command, if the instance still waits for it."""
     body = decode_command_body(command.body)
     well = event.kind == "finished"
-    if not well and event.error_code == superseded.CODE and superseded.repeat(instance, event, command):
-        return
+    if not well and event.error_code == superseded.CODE:
+        superseded.repeat(instance, event, command)  # a repetition raises the attempt
     if isinstance(body, DestroyRequest):
         if well:
             _destroyed(instance, command)
         else:
             log.warning("Host %s could not destroy instance %s: %s", command.host_id, instance.id, event.message)
     elif instance.attempt == command.generation and _is_on(instance, command.host_id):
-        _ended(instance, body, _outcome(event, command, well=well), _time(event.finished_at))
+        _ended(instance, body, _outcome(event, command, well=well))
 
 
 def _is_on(instance: Instance, host_id: uuid.UUID) -> bool:
@@ -135,13 +135,15 @@ def _is_on(instance: Instance, host_id: uuid.UUID) -> bool:
     return second is not None and second.host_id == host_id
 
 
-def _ended(instance: Instance, body: CommandBody, outcome: Outcome, ended: datetime) -> None:
+def _ended(instance: Instance, body: CommandBody, outcome: Outcome) -> None:
     """Pass the end to the action, or the build, that waits for it."""
     action = awaiting(instance, body)
     if action is not None:
         action.end(instance, body, outcome)
-    elif not abandoned(instance, body) and is_spawning(instance, instance.attempt):
-        finished(instance, body, outcome, ended)
+    elif isinstance(body, BuildRequest):
+        finished(instance, body, outcome)
+    else:
+        abandoned(instance, body)
 
 
 def record_power(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
@@ -267,6 +269,7 @@ def _outcome(event: AgentEvent, command: HostCommand, *, well: bool) -> Outcome:
         code=one_line(event.error_code, 60),
         retryable=event.retryable,
         detail=event.detail,
+        reported_end=_time(event.finished_at),
     )
 
 

@@ -27,11 +27,16 @@ class Failure:
     reason: str
 
 
-def record(action: InstanceAction, failure: Failure, instance: Instance, finished: datetime | None = None) -> None:
-    """Record the failure of an attempt with the step that was running, and notify the project; idempotent.
+def record(
+    action: InstanceAction | None, failure: Failure, instance: Instance, finished: datetime | None = None
+) -> None:
+    """Record the failure of an attempt with the step that was running, and notify the project; idempotent. No effect
+    without an action.
 
     If no step was running, the failed step is the one after the last finished step.
     """
+    if action is None:
+        return
     rows = {row.name: row for row in InstanceActionEvent.objects.filter(action=action, attempt=failure.attempt)}
     if any(row.result == instance_actions.ERROR for row in rows.values()):
         return
@@ -43,7 +48,7 @@ def record(action: InstanceAction, failure: Failure, instance: Instance, finishe
     before = max((row.finished_at for row in rows.values() if row.finished_at), default=ended)
     begun = rows[name].started_at if name in rows else before
     step = instance_actions.Step(name, min(begun, ended), ended, failure.host, failure=failure.reason)
-    state.announce_steps(instance, instance_actions.record(action, failure.attempt, step))
+    state.record_steps(instance, action, step, attempt=failure.attempt)
 
 
 def failures(action: InstanceAction | None) -> list[Failure]:

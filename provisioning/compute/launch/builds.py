@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from django.db.models import IntegerField, UUIDField
 
 from provisioning.common.database.prepared import Prepared
-from provisioning.compute.models import Instance, InstanceAction
+from provisioning.compute.host_link import newer_guests
+from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.compute.records.migration_records import evacuated_from
 from provisioning.compute.selectors.root_pools import shared_pool
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts.models import Host
 
@@ -32,11 +34,6 @@ class BuildKind:
     done: str
     """The transition when the host has built the server."""
     keeps_ports: bool = True
-
-    def hand_off_transitions(self, task_state: str | None) -> list[str]:
-        """Return the transitions from the current task to ``spawning``."""
-        mapped = self is LAUNCH and task_state == TaskState.BLOCK_DEVICE_MAPPING
-        return [*self.hand_off[1:]] if mapped else [*self.hand_off]
 
 
 LAUNCH = BuildKind(
@@ -96,6 +93,10 @@ class Build:
     """The host that an evacuation leaves."""
     root_pool: str = ""
     """The trait of the hosts that take the root disk of an evacuated server over; empty: it is created."""
+    waits: bool = False
+    """Whether an operator has not decided about a newer guest of the server (``newer_guests``), or the host of the
+    previous attempt has not confirmed the removal. Its report casts the job again.
+    """
 
 
 def waiting_build(instance_id: uuid.UUID, attempt: int) -> Build | None:
@@ -105,9 +106,27 @@ def waiting_build(instance_id: uuid.UUID, attempt: int) -> Build | None:
         kind = build_kind_of(instance)
         if kind is not None and kind.action == action.action and instance.task_state in kind.waiting:
             source = evacuated_from(instance_id) if kind is EVACUATE else None
-            return Build(instance, action, kind, source, shared_pool(instance, source) if source is not None else "")
+            pool = shared_pool(instance, source) if source is not None else ""
+            return Build(instance, action, kind, source, pool, waits=attempt > 1 and _has_to_wait(instance))
     return None
 
+
+def _has_to_wait(instance: Instance) -> bool:
+    held = instance.host_id is None and Allocation.objects.filter(instance_id=instance.id).exists()
+    return held or bool(newer_guests.open_of(instance.id))
+
+
+def lock(build: Build) -> None:
+    """Lock the server until the caller's transaction ends. Raises ChangedError unless its attempt, state and host are
+    those of the build.
+    """
+    state.lock([build.instance.id])
+    if _READ(key=build.instance.id) != [tuple(getattr(build.instance, name) for name in _AS_READ)]:
+        raise state.ChangedError
+
+
+_AS_READ = ("attempt", "vm_state", "task_state", "host_id")
+_READ = Prepared(lambda key: Instance.objects.filter(id=key).values_list(*_AS_READ), key=UUIDField())
 
 _BEGUN = Prepared(
     lambda instance_id, attempt: (

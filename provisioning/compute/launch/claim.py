@@ -20,7 +20,7 @@ from provisioning.compute.records.migration_records import set_destination
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.state_machine import state
 from provisioning.hosts.models import Host
-from provisioning.scheduler import HostState, RequestSpec
+from provisioning.scheduler import HostState
 
 ROUNDS = 8
 """Maximum number of rankings with a claim; a new one is needed if all ranked hosts were claimed concurrently."""
@@ -31,8 +31,10 @@ def find_place(build: Build) -> HostState | None:
     there.
 
     The hosts are read outside a transaction; claim, transition, decision and steps are written in one transaction. If
-    other builds have claimed the resources of all ranked hosts, the hosts are read again. Returns None when there is no
-    valid host (the instance is set to ERROR), or when the instance has changed concurrently.
+    other builds have claimed the resources of all ranked hosts, the hosts are read again. The host that an evacuation
+    leaves is excluded even if it is up again: the build would replace the disk of the guest that is still there.
+
+    Returns None when there is no valid host: the instance is set to ERROR. Raises ChangedError.
     """
     instance = build.instance
     waiting = Instance.objects.filter(
@@ -43,33 +45,27 @@ def find_place(build: Build) -> HostState | None:
         task_state=instance.task_state,
     )
     for left in reversed(range(ROUNDS + 1)):
-        request = _request_of(build)
-        attempt = rank_for_build(request)
+        spec = spec_of(instance, root_pool=build.root_pool)
+        if build.source is not None:
+            spec = replace(spec, ignored_hosts=spec.ignored_hosts | {build.source.name})
+        attempt = rank_for_build(spec)
         if not left or not attempt.decision.ranked:
             break
         with transaction.atomic():
             chosen = _claim_one(build, attempt)
-            if chosen is not None:
-                return chosen
-            transaction.set_rollback(True)
+        if chosen is not None:
+            return chosen
         if not waiting.exists():
-            return None
+            raise state.ChangedError
     fail_without_host(build, attempt)
     return None
-
-
-def _request_of(build: Build) -> RequestSpec:
-    """Return the scheduler's request. The host that an evacuation leaves is excluded even if it is up again: the build
-    would replace the disk of the guest that is still there.
-    """
-    spec = spec_of(build.instance, root_pool=build.root_pool)
-    return spec if build.source is None else replace(spec, ignored_hosts=spec.ignored_hosts | {build.source.name})
 
 
 def _claim_one(build: Build, attempt: SchedulingAttempt) -> HostState | None:
     """Claim the first possible host and change the state, inside the caller's transaction.
 
-    Returns None if that is impossible; the caller must then roll back.
+    Returns None, with nothing written, if other builds have claimed the resources of all ranked hosts. Raises
+    ChangedError.
     """
     instance = build.instance
     state.lock([instance.id])
@@ -80,15 +76,13 @@ def _claim_one(build: Build, attempt: SchedulingAttempt) -> HostState | None:
     if taken is None:
         return None
     if instance.attempt > 1 and Allocation.objects.filter(instance_id=instance.id).exists():
-        return None  # another run of the same job was faster
+        raise state.ChangedError  # another run of the same job was faster
     chosen = ranked[tried - 1]
     changes: dict[str, Any] = {"host_id": taken}
     if host_commands.has_destroy(taken, instance.id, instance.attempt):
         changes["attempt"] = instance.attempt + 1  # this attempt has a destroy command on the host
     where = Note(host=chosen.name, zone=chosen.availability_zone)
-    moved = state.advance(instance, "allocate_network", attempt=instance.attempt, changes=changes, note=where)
-    if moved is None:
-        return None
+    state.apply(instance, "allocate_network", changes=changes, note=where)
     record_allocation(instance, taken)
     if build.source is not None:
         send_destroy(instance.id, build.source.id, instance.attempt)  # for the failed host, once it is up again

@@ -10,33 +10,33 @@ from provisioning.compute.models import InstanceAction, InstanceActionEvent
 from provisioning.compute.records import host_commands
 from provisioning.compute.records.instance_actions import Step
 from provisioning.compute.state_machine import state
-from provisioning.compute.state_machine.deadlines import deadline_of
 from provisioning.compute.states import TaskState, VmState
+from provisioning.hosts.models import Host
 from provisioning.scheduler import HostState
 
 TAKES_ROOT = "takes_root"
 """Key in the detail of a step: the host acquires the root disk that the server has in a pool."""
 
 
-def hand_off(build: Build, host: HostState) -> Step | None:
+def hand_off(build: Build, host: HostState | Host) -> Step:
     """Send the build command and change the state through ``block_device_mapping`` to ``spawning``.
 
-    Inside the caller's transaction. Returns the step to write, or None when the instance has changed concurrently.
-    Raises NotFoundError when the image was deleted.
+    Inside the caller's transaction. Returns the step to write. Raises NotFoundError when the image was deleted, and
+    ChangedError.
     """
     started = timezone.now()
     instance = build.instance
     take_root = bool(build.root_pool)
     spec = guest_spec(instance, zone=host.availability_zone, host_id=host.id, with_bits=not take_root)
-    if state.walk(instance, build.kind.hand_off_transitions(instance.task_state), attempt=instance.attempt) is None:
-        return None
+    mapped = instance.task_state == TaskState.BLOCK_DEVICE_MAPPING
+    state.apply(instance, *build.kind.hand_off[mapped:])
     request = BuildRequest(
         instance=spec,
         firmware_state=firmware_states.digest_of(instance) if build.kind is UNSHELVE else "",
         start=instance.vm_state != VmState.STOPPED,
         take_root=take_root,
     )
-    host_commands.send(host.id, instance.id, instance.attempt, request, deadline_of(TaskState.SPAWNING, started))
+    host_commands.send(host.id, instance.id, instance.attempt, request, instance.task_deadline)
     return Step("hand_off", started, host=host.name, detail={TAKES_ROOT: "yes"} if take_root else {})
 
 

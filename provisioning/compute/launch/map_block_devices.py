@@ -12,12 +12,11 @@ from provisioning.common.values.ids import NOBODY
 from provisioning.compute.disks import block_devices
 from provisioning.compute.launch.attempts import MAPPING
 from provisioning.compute.launch.block_devices import invalid
-from provisioning.compute.launch.builds import LAUNCH, Build
+from provisioning.compute.launch.builds import Build
 from provisioning.compute.models import BlockDevice, Instance, InstanceAction
 from provisioning.compute.records import instance_actions
 from provisioning.compute.records.instance_actions import Step
 from provisioning.compute.state_machine import state
-from provisioning.compute.states import TaskState
 from provisioning.ec2 import creation_tags, given
 from provisioning.hosts.models import Host
 from provisioning.scheduler import HostState
@@ -58,26 +57,17 @@ def reserve_volumes(instance: Instance, devices: list[BlockDevice]) -> None:
         device.attachment_id = row.id
 
 
-def begins_mapping(build: Build, steps: list[Step]) -> bool:
-    """Move a launch to ``block_device_mapping`` and write ``steps``, inside the caller's transaction.
-
-    False when the launch already has this task, or when the build is an unshelve, which has no such task.
+def begin_mapping(build: Build, host: HostState | Host) -> None:
+    """Change the state of a launch to ``block_device_mapping``, inside the caller's transaction. Raises
+    ChangedError.
     """
-    instance = build.instance
-    if build.kind is not LAUNCH or instance.task_state == TaskState.BLOCK_DEVICE_MAPPING:
-        return False
-    moved = state.advance(instance, "map_block_devices", attempt=instance.attempt)
-    if moved is None:
-        return False
-    begun = Step(MAPPING, timezone.now(), None, host=instance.host_name)
-    rows = instance_actions.record(build.action, moved.attempt, *steps, begun)
-    state.announce_steps(moved, rows[-1:])
-    return True
+    state.apply(build.instance, "map_block_devices")
+    state.record_steps(build.instance, build.action, Step(MAPPING, timezone.now(), None, host.name))
 
 
 def map_block_devices(
-    instance: Instance, devices: list[BlockDevice], host: HostState, action: InstanceAction
-) -> tuple[bool, list[Step]]:
+    instance: Instance, devices: list[BlockDevice], host: HostState | Host, action: InstanceAction
+) -> bool:
     """Advance the volumes of a build, inside the caller's transaction with the server locked.
 
     1. Requested new volumes are created.
@@ -85,19 +75,22 @@ def map_block_devices(
     3. Reserved volumes are connected to the host.
 
     Each operation continues in the background, and its end casts the build's job again. Returns whether the host can
-    open all volumes now, and the step to write. Raises the errors of the volume services, and InvalidInputError for a
-    volume whose creation failed.
+    open all volumes now. Raises the errors of the volume services, and InvalidInputError for a volume whose creation
+    failed.
     """
     if not devices:
-        return True, []
+        return True
     for device in devices:
         _make(instance, device, host)
     waiting = [device for device in devices if not _connect(instance, device, host)]
     started = instance_actions.started(action, MAPPING, instance.attempt)
     detail = {"volumes": str(len(devices)), "made": str(sum(device.made for device in devices))}
     if waiting:
-        detail["waiting"] = str(len(waiting))
-    return not waiting, [Step(MAPPING, started, None if waiting else timezone.now(), host.name, detail)]
+        running = Step(MAPPING, started, None, host.name, {**detail, "waiting": str(len(waiting))})
+        state.record_steps(instance, action, running)
+    else:
+        instance_actions.record(action, instance.attempt, Step(MAPPING, started, host=host.name, detail=detail))
+    return not waiting
 
 
 def volumes_are_made(instance: Instance) -> bool:
@@ -107,7 +100,7 @@ def volumes_are_made(instance: Instance) -> bool:
     return being_made.filter(deadline__gt=timezone.now() - LATE).exists()
 
 
-def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
+def _make(instance: Instance, device: BlockDevice, host: HostState | Host) -> None:
     """Create the volume of a disk, unless it exists.
 
     It has the id of its disk, so that the guest's first boot can identify it by serial number (``mounts``).
@@ -132,7 +125,7 @@ def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
     BlockDevice.objects.filter(id=device.id).update(volume_id=device.volume_id)
 
 
-def _connect(instance: Instance, device: BlockDevice, host: HostState) -> bool:
+def _connect(instance: Instance, device: BlockDevice, host: HostState | Host) -> bool:
     """Connect the volume to the host; reserve it if the launch has created it, or if it was detached concurrently.
 
     Returns whether the host can open it now.

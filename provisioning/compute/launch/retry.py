@@ -1,6 +1,7 @@
 """Failed builds: reschedule to another host or set the server to ERROR, and release all resources."""
 
 import uuid
+from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
@@ -20,7 +21,7 @@ from provisioning.compute.host_link.release import (
     spare_guest,
 )
 from provisioning.compute.launch import attempts
-from provisioning.compute.launch.builds import EVACUATE, LAUNCH, Build, build_kind_of
+from provisioning.compute.launch.builds import EVACUATE, LAUNCH, Build, build_kind_of, lock, waiting_build
 from provisioning.compute.launch.decisions import ALL_TAKEN, NO_VALID_HOST, SchedulingAttempt, record_decision
 from provisioning.compute.launch.dry_run import smaller_that_fits
 from provisioning.compute.launch.hand_off import creates_root
@@ -43,19 +44,36 @@ from provisioning.scheduler.condition import hosts_in_words
 WAY_BACK = "When its own host is up again, stop and start the server: it gets its disks back."
 
 
-def fail(instance: Instance, message: str, *, details: str = "", clean: bool = False) -> Instance | None:
+def fail_waiting(instance_id: uuid.UUID, attempt: int, message: str, *, details: str = "", clean: bool = False) -> None:
+    """Read the build of this attempt again, and fail it as ``fail``; no effect after its command was sent to a host."""
+    build = waiting_build(instance_id, attempt)
+    if build is not None:
+        with transaction.atomic():
+            fail(build.instance, message, details=details, clean=clean)
+
+
+def fail(
+    instance: Instance,
+    message: str,
+    *,
+    details: str = "",
+    clean: bool = False,
+    at_fault: uuid.UUID | None = None,
+    ended: datetime | None = None,
+) -> None:
     """Set a launch to ERROR without a host, inside the caller's transaction; an unshelving returns to
     ``shelved_offloaded`` with its ports, and a server whose evacuation fails is in ERROR on the host that it had.
 
     As in Nova the server counts in the quota until it is deleted. If a host may have data of the server (``clean``
     False and the command was sent), a destroy command is sent with a higher attempt, and allocation and addresses are
     kept until the host confirms; otherwise they are released immediately. ``message`` is for the owner and contains no
-    host names; ``details`` are for operators. The fault also has the reasons of earlier attempts. Returns None when the
-    instance is not being built.
+    host names; ``details`` are for operators. The fault also has the reasons of earlier attempts. ``at_fault``: the
+    host whose failed builds are counted; ``ended``: when the attempt failed, if not now. No effect when the instance is
+    not being built.
     """
     kind = build_kind_of(instance)
     if kind is None:
-        return None
+        return
     attempt, action = instance.attempt, instance_actions.current(instance.id, kind.action)
     earlier = [each for each in attempts.failures(action) if each.attempt < attempt]
     reason, message = message, attempts.with_reasons(message, earlier)
@@ -73,9 +91,8 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     state.lock_volumes([instance.id])
     failed = state.advance(instance, kind.give_up, attempt=instance.attempt, changes=changes, note=note)
     if failed is None:
-        return None
-    if action is not None:
-        attempts.record(action, attempts.Failure(attempt, host_name, reason), failed)
+        return
+    attempts.record(action, attempts.Failure(attempt, host_name, reason), failed, ended)
     record_fault(failed, message, details=attempts.listed(details, attempts.failures(action)), host_name=host_name)
     instance_actions.finish(failed.id, kind.action, message=message)
     commit(failed.id)
@@ -92,7 +109,8 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
         _leave_new_host(failed, holder)
     if kind is EVACUATE:
         set_migration(failed.id, "error")
-    return failed
+    if at_fault is not None:
+        build_failed(at_fault)
 
 
 def _leave_new_host(instance: Instance, holder: Host) -> None:
@@ -109,43 +127,46 @@ def _leave_new_host(instance: Instance, holder: Host) -> None:
 
 
 def fail_without_host(build: Build, attempt: SchedulingAttempt) -> None:
-    """Set the instance to ERROR without a host. The fault has the filters' counts and a smaller flavor that fits."""
+    """Set the instance to ERROR without a host. The fault has the filters' counts and a smaller flavor that fits.
+
+    Raises ChangedError.
+    """
     instance = build.instance
     sentences = [explain(attempt.decision) or ALL_TAKEN]
     if build.kind is LAUNCH:
         sentences.append(smaller_that_fits(instance, attempt.hosts, attempt.spec, attempt.decision))
     message = NO_VALID_HOST + " ".join(filter(None, sentences))
     with transaction.atomic():
-        if fail(instance, message, clean=True) is None:
-            return
+        lock(build)
+        fail(instance, message, clean=True)
         record_decision(instance, build.action.action, attempt, None)
         step = Step("schedule", attempt.started, attempt.ended, failure=message)
         instance_actions.record(build.action, instance.attempt, step)
 
 
-def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -> Instance | None:
+def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool, ended: datetime | None = None) -> None:
     """Reschedule a build, or fail it after MAX_SCHEDULE_ATTEMPTS attempts; inside the caller's transaction.
 
     Hosts on which the build has failed are used again only if no other host remains. ``clean``: the failed host has
     undone everything, so the allocation is released and the next attempt is cast. Otherwise a destroy command is sent,
     and the next attempt begins after the host has confirmed, so that a server never has two guests. For the same reason
-    a build waits while an operator has not decided about a newer guest of the server (``newer_guests``).
+    a build waits while an operator has not decided about a newer guest of the server (``newer_guests``). ``ended``:
+    when the attempt failed, if not now.
     """
+    kind, tries, attempt = build_kind_of(instance), len(instance.excluded_hosts) + 1, instance.attempt
+    action = instance_actions.current(instance.id, kind.action) if kind is not None else None
+    attempts.record(action, attempts.Failure(attempt, instance.host_name, reason), instance, ended)
     if newer_guests.open_of(instance.id):
         state.extend_deadline(instance)
-        return None
-    kind, tries, attempt = build_kind_of(instance), len(instance.excluded_hosts) + 1, instance.attempt
-    host_name = instance.host_name
+        return
     if tries >= settings.MAX_SCHEDULE_ATTEMPTS:
         tried = len({*instance.excluded_hosts, str(host_id)})
         where = (
             f"{tried} hosts were tried" if tried == tries else f"it was tried {tries} times on {hosts_in_words(tried)}"
         )
         message = f"The server could not be built: {where}. The last error: {reason}"
-        failed = fail(instance, message, clean=clean)
-        if failed is not None:
-            build_failed(host_id)
-        return failed
+        fail(instance, message, clean=clean, at_fault=host_id)
+        return
     again = state.advance(
         instance,
         "reschedule",
@@ -157,11 +178,8 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
         },
     )
     if again is None:
-        return None
+        return
     build_failed(host_id)
-    action = instance_actions.current(again.id, kind.action) if kind is not None else None
-    if action is not None:
-        attempts.record(action, attempts.Failure(attempt, host_name, reason), again)
     host_commands.withdraw(again.id, again.attempt)
     if clean:
         release_allocation(again.id)
@@ -169,7 +187,6 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
         cast_schedule(again)
     else:
         _remove_build(again, host_id, action, attempt)
-    return again
 
 
 def _remove_build(instance: Instance, host_id: uuid.UUID, action: InstanceAction | None, attempt: int) -> None:

@@ -41,7 +41,6 @@ from provisioning.compute.notifications import Note
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.faults import record_fault
 from provisioning.compute.records.migration_records import MIGRATION, set_migration
-from provisioning.compute.selectors.hosts import state_of
 from provisioning.compute.state_machine import state
 from provisioning.compute.state_machine.deadlines import deadline_of
 from provisioning.compute.states import TaskState, VmState
@@ -225,10 +224,7 @@ def _hand_over(instance: Instance, host: Host) -> None:
         return
     _leave_other_host(instance)
     devices = block_devices.volumes_of(instance.id)
-    mapped, steps = map_block_devices(instance, devices, state_of(host, timezone.now()), action)
-    rows = instance_actions.record(action, instance.attempt, *steps)
-    if not mapped:
-        state.announce_steps(instance, rows)
+    if not map_block_devices(instance, devices, host, action):
         return
     if instance.task_state != TaskState.RESIZE_MIGRATED:
         before = instance.previous_vm_state or instance.vm_state

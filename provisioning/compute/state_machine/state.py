@@ -18,8 +18,10 @@ from compute_agent.contract.power import PowerState
 from provisioning.common.database.lookups import Among, Ids
 from provisioning.common.database.prepared import Prepared, PreparedUpdate
 from provisioning.compute import notifications
-from provisioning.compute.models import BlockDevice, Instance, InstanceActionEvent
+from provisioning.compute.models import BlockDevice, Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.notifications import Note
+from provisioning.compute.records import instance_actions
+from provisioning.compute.records.instance_actions import Step
 from provisioning.compute.state_machine.deadlines import deadline_of
 from provisioning.compute.states import LEGAL, TRANSITION_NAMES, State, TaskState, VmState, api_status
 from provisioning.events.services import Entry, record_all
@@ -62,6 +64,20 @@ def lock_volumes_among(devices: Sequence[BlockDevice]) -> None:
     """As ``lock_volumes``, for the disks of a locked instance."""
     if devices:
         keep_still(Volume.objects.filter(id__in=[device.volume_id for device in devices]))
+
+
+class ChangedError(Exception):
+    """The server has changed concurrently, so the code that has changed it decides how it continues."""
+
+
+def apply(
+    instance: Instance, *transitions: str, changes: Mapping[str, Any] | None = None, note: Note | None = None
+) -> None:
+    """Apply transitions as ``walk``, for the instance's attempt. Raises ChangedError if the state has changed
+    concurrently, or if they are not legal.
+    """
+    if walk(instance, transitions, attempt=instance.attempt, changes=changes, note=note) is None:
+        raise ChangedError
 
 
 def advance(
@@ -230,6 +246,14 @@ def announce_all(instance: Instance, differences: Sequence[Mapping[str, Any]], a
     }
     topic = f"project:{instance.project_id}"
     record_all([*((topic, "instance", {**now, **difference}) for difference in differences), *also])
+
+
+def record_steps(instance: Instance, action: InstanceAction, *steps: Step, attempt: int | None = None) -> None:
+    """Record steps of an action as ``instance_actions.record``, and write their events. ``attempt``: if it is not the
+    instance's.
+    """
+    number = instance.attempt if attempt is None else attempt
+    announce_steps(instance, instance_actions.record(action, number, *steps))
 
 
 def announce_steps(instance: Instance, rows: Iterable[InstanceActionEvent]) -> None:

@@ -196,7 +196,7 @@ def _spawning(instance: Instance) -> None:
     elif instance.guest_attempt == instance.attempt and is_alive(host, now):
         log.warning("Instance %s runs on its host, but the report was lost.", instance.id)
         well = Outcome(well=True, begun_at=instance.updated_at, ended_at=now, power=PowerState.RUNNING)
-        finished(instance, BuildRequest(instance=guest_spec(instance)), well, now)
+        finished(instance, BuildRequest(instance=guest_spec(instance)), well)
         host_commands.withdraw_of_tasks(instance.id)
     elif is_alive(host, timezone.now()):
         retry(instance, host.id, SILENT.format(seconds=seconds_of(TaskState.SPAWNING)), clean=False)
