@@ -74,16 +74,14 @@ def elsewhere(volume: Volume) -> list[Attachment]:
     """
     if volume.pool is None or not volume.pool.shared:
         return []
-    held = Attachment.objects.filter(volume_id=volume.id, connector__has_key=HELD_BY)
-    proof, found = needs_proof(volume), [row for row in held if needs_proof(volume) or _is_elsewhere(volume, row)]
-    if not found:
-        return []
-    admitted = set(PoolHost.objects.filter(pool_id=volume.pool_id).values_list("host_id", flat=True))
-    return sorted((row for row in found if proof or holder(row) in admitted), key=lambda row: (number(row), row.id))
-
-
-def _is_elsewhere(volume: Volume, row: Attachment) -> bool:
-    return GUEST_HOST in row.connector or holder(row) != volume.daemon_host_id
+    rows = Attachment.objects.filter(volume_id=volume.id, connector__has_key=HELD_BY)
+    held = sorted(rows, key=lambda row: (number(row), row.id))
+    if needs_proof(volume):
+        return held
+    held = [row for row in held if GUEST_HOST in row.connector or holder(row) != volume.daemon_host_id]
+    admitted = PoolHost.objects.filter(pool_id=volume.pool_id, host_id__in=[holder(row) for row in held])
+    hosts = set(admitted.values_list("host_id", flat=True)) if held else set()
+    return [row for row in held if holder(row) in hosts]
 
 
 def successor(volume: Volume) -> Attachment | None:

@@ -15,7 +15,6 @@ from django.db.models import F, Q
 
 from compute_agent.contract.volume import ConnectVolumeRequest, VolumeClient
 from provisioning.common.errors import UnavailableError
-from provisioning.common.values.ids import NOBODY
 from provisioning.hosts.commands import withdraw
 from provisioning.hosts.models import Host
 from provisioning.volumes.host_link.host_commands import NO_HOST, hosts_of, open_commands, send_to, spec_of
@@ -41,19 +40,20 @@ def send_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
         if holds.elsewhere(volume):
             return
     using = _using(volume)
-    before, host_id = volume.daemon_host_id, _host_for(volume, using)
-    if left is not None and left not in (host_id, before):
+    host_id = _host_for(volume, using)
+    if left is not None and left not in (host_id, volume.daemon_host_id):
         _send(volume, left, [])
-    if before is not None and before != host_id and _end_daemon(volume, before) and volume.pool.shared:
-        return  # no other host may open the data before this daemon has ended
+    if volume.daemon_host_id != host_id:
+        _end_daemon(volume)
+        if volume.daemon_host_id is not None and volume.pool.shared:
+            return  # no other host may open the data before this daemon has ended
     if not using:
         return
     if host_id is None:
         raise UnavailableError(NO_HOST)
     if holds.reason(volume):
         return
-    if volume.daemon_host_id != host_id:
-        set_daemon(volume, host_id)
+    set_daemon(volume, host_id)
     _send(volume, host_id, using)
 
 
@@ -78,8 +78,7 @@ def follow_hold(volume: Volume) -> None:
     if held is None or (host_id := holds.holder(held)) is None:
         return
     raise_version(volume, holds.number(held))
-    if volume.daemon_host_id is not None:
-        _end_daemon(volume, volume.daemon_host_id)
+    _end_daemon(volume)
     set_daemon(volume, host_id)
     settle_hold(volume)
 
@@ -142,28 +141,26 @@ def raise_version(volume: Volume, seen: int) -> None:
 
 
 def set_daemon(volume: Volume, host_id: uuid.UUID | None) -> None:
-    Volume.objects.filter(id=volume.id).update(daemon_host_id=host_id)
-    volume.daemon_host_id = host_id
+    if volume.daemon_host_id != host_id:
+        Volume.objects.filter(id=volume.id).update(daemon_host_id=host_id)
+        volume.daemon_host_id = host_id
 
 
-def _end_daemon(volume: Volume, host_id: uuid.UUID) -> bool:
-    """Send the daemon's host an empty list of clients; return False if the host is forced down and not waited for."""
-    if _is_dead(host_id):
-        _forget_daemon(volume)
-        return False
-    _send(volume, host_id, [])
-    return True
+def _end_daemon(volume: Volume) -> None:
+    """Send the daemon's host, if any, an empty list of clients. Its report unsets ``Volume.daemon_host``.
 
-
-def _forget_daemon(volume: Volume) -> None:
-    """Unset the volume's daemon host, because it is forced down.
-
-    The control plane does not wait for this host. A queued command makes it end the daemon when it is up again.
+    A host that is forced down is not waited for, so the volume has no daemon host then. A queued command makes the host
+    end the daemon when it is up again.
     """
-    host_id = volume.daemon_host_id or NOBODY
-    withdraw(open_commands(volume.id).filter(host_id=host_id))
+    host_id = volume.daemon_host_id
+    if host_id is None:
+        return
+    dead = _is_dead(host_id)
+    if dead:
+        withdraw(open_commands(volume.id).filter(host_id=host_id))
     _send(volume, host_id, [])
-    set_daemon(volume, None)
+    if dead:
+        set_daemon(volume, None)
 
 
 def _using(volume: Volume) -> list[Attachment]:
