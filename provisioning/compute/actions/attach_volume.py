@@ -122,7 +122,7 @@ class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
     def go_on(self, instance: Instance, device: BlockDevice) -> None:
         """Send the command once the volume is connected to the host."""
         if instance.host is not None and not device.plugged and not device.leaving:
-            self.send(instance.host, instance, attach_request(instance, attachment_of(device)))
+            self.send(instance.host, instance, attach_request(instance, device))
 
     def give_up(self, instance: Instance, device: BlockDevice, message: str) -> None:
         """Abort the attachment of a volume that could not be connected, and release the volume."""

@@ -144,16 +144,16 @@ def send_removal(instance: Instance, volume_id: uuid.UUID, attachment_id: str = 
         host_commands.send(instance.host_id, instance.id, instance.attempt, body, None, beside=True)
 
 
-def attach_request(instance: Instance, attachment_id: uuid.UUID) -> AttachVolumeRequest:
+def attach_request(instance: Instance, device: BlockDevice) -> AttachVolumeRequest:
     """Return the command to plug in a connected volume: the guest with the disk, and the disk."""
     spec = guest_spec(instance)
-    disk = next(disk for disk in spec.volumes if disk.attachment_id == str(attachment_id))
+    disk = next(disk for disk in spec.volumes if disk.attachment_id == str(device.attachment_id))
     return AttachVolumeRequest(instance=spec, disk=disk)
 
 
 def send_attach(instance: Instance, device: BlockDevice) -> None:
     """Send the command to plug in a disk that the guest may have lost."""
-    body = attach_request(instance, attachment_of(device))
+    body = attach_request(instance, device)
     deadline = timezone.now() + timedelta(seconds=settings.POWER_TIMEOUT)
     if instance.host_id is not None:
         host_commands.send(instance.host_id, instance.id, instance.attempt, body, deadline, beside=True)
