@@ -243,11 +243,12 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         changes: dict[str, Any] = {"host": target, "guest_attempt": None}
         if outcome.power is not None:
             changes["power_state"] = int(outcome.power)
+        guest = instance.guest_attempt
         moved = state.advance(instance, "live_migrated", attempt=instance.attempt, changes=changes)
         if moved is None:
             return None
         volumes.switch(moved)
-        exchange(moved, instance.guest_attempt)
+        exchange(moved, guest)
         network.bind_ports(moved.id, target.name)
         set_migration(moved.id, "completed")
         host_commands.withdraw_of_tasks(moved.id)

@@ -172,10 +172,11 @@ def _change_host(
         "old_flavor": instance.flavor,
         **more,
     }
+    guest = instance.guest_attempt
     moved = state.advance(instance, transition, attempt=instance.attempt, changes=changes, note=note)
     if moved is None:
         return None
-    exchange(moved, instance.guest_attempt)
+    exchange(moved, guest)
     host_commands.withdraw(moved.id, moved.attempt)
     network.bind_ports(moved.id, second.host.name)
     network.set_ports_status(moved.id, "DOWN")

@@ -525,6 +525,24 @@ def test_a_target_that_fails_leaves_the_guest_where_it_was(
     assert failed(running) == "The disk is full."
 
 
+def test_a_guest_that_cannot_be_started_again_is_still_the_recorded_one(
+    cloud: Cloud, operator: RequestContext, running: Instance
+) -> None:
+    h1, h2 = cloud.agents["h1"], cloud.agents["h2"]
+    known = h1.guests[str(running.id)][0]
+    migrate(operator, running.id)
+    h1.carry_out(command(h1, SendGuestRequest))
+    h2.report(command(h2, ReceiveGuestRequest), "failed", error_code="host_failed", message="The disk is full.")
+    h2.work()
+    h1.report(command(h1, ReturnGuestRequest), "failed", error_code="host_failed", message="It does not start.")
+    assert (state_of(running), h1.guests[str(running.id)][0]) == (("error", None), known)
+    assert cloud.fresh(running).guest_attempt == known
+    h1.guests[str(running.id)] = (known, PowerState.RUNNING)
+    h1.hello()
+    drain()
+    assert cloud.fresh(running).guest_attempt == known
+
+
 @pytest.mark.parametrize("with_guest", [False, True])
 def test_a_silent_target_has_nothing_left_before_the_guest_starts_again(
     cloud: Cloud, operator: RequestContext, running: Instance, *, with_guest: bool
