@@ -9,7 +9,7 @@ from django.utils import timezone
 from provisioning.common.values.ids import NOBODY
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.host_link.allocations import release_second, second_of
-from provisioning.compute.models import Allocation, Instance, MoveAllocation
+from provisioning.compute.models import Allocation, BlockDevice, Instance, MoveAllocation
 from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.records.host_commands import destroys_awaited
 from provisioning.compute.records.migration_records import OPEN
@@ -24,6 +24,7 @@ from provisioning.volumes.models import Attachment
 from provisioning.volumes.records import holds
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.services.connections.second_hosts import drop
+from provisioning.volumes.states import AttachStatus
 
 
 def _left() -> QuerySet[MoveAllocation]:
@@ -140,23 +141,33 @@ def _end_second(attachment: Attachment) -> Repair:
 
 
 def _misplaced() -> QuerySet[Attachment]:
-    """Return attachments whose volume is exported to another host than that of their server, which has no task."""
+    """Return attachments of servers without a task whose volume is exported to another host than the server's, or could
+    not be exported to the server's host although the guest has its disk.
+    """
     server = Instance.objects.filter(PLACED, id=OuterRef("instance_id"), task_state=None, host__isnull=False)
-    rows = Attachment.objects.filter(Exists(server.exclude(host=OuterRef("host"))), host__isnull=False)
+    disk = BlockDevice.objects.filter(attachment_id=OuterRef("pk"), plugged=True, leaving=False)
+    elsewhere = Exists(server.exclude(host=OuterRef("host")))
+    refused = Q(status=AttachStatus.ERROR_ATTACHING) & Exists(server.filter(host=OuterRef("host"))) & Exists(disk)
+    rows = Attachment.objects.filter(elsewhere | refused, host__isnull=False)
     return rows.select_related("host", "volume").order_by("id")
 
 
 @check("connections")
 def connections() -> Iterator[Finding]:
-    """Find volumes that are exported to a host which does not have their server."""
+    """Find volumes that are exported to a host which does not have their server, or not exported although a guest needs
+    them.
+    """
     for row in _misplaced():
         name = row.host.name if row.host else "?"
         sentence = f"It is exported to host {name}, but its server {row.instance_id} is on another one."
-        evidence, obstacle = (row.pk, row.host_id), _keeps_export(row)
+        remedy = "Export it to the server's host instead."
+        if row.status == AttachStatus.ERROR_ATTACHING:
+            sentence = f"It could not be exported to host {name}, where its server {row.instance_id} needs it."
+            remedy = "Export it to the server's host again."
+        evidence, obstacle = (row.pk, row.host_id, row.status), _keeps_export(row)
         if obstacle:
             yield Finding("error", f"volume {row.volume_id}", f"{sentence} {obstacle}", evidence=evidence)
         else:
-            remedy = "Export it to the server's host instead."
             yield Finding("error", f"volume {row.volume_id}", sentence, remedy, _export_there(row), evidence)
 
 
@@ -166,13 +177,14 @@ def _keeps_export(row: Attachment) -> str:
     here = {"instance": server.id, "host": row.host}
     if row.host is None or server.host is None or not is_alive(server.host, now):
         return "The server's host is down: the export is changed when it is back."
+    there = row.host_id == server.host_id
     if not (row.host.forced_down or is_alive(row.host, now)):
         return "That host is down and may still use it: force it down if it is powered off or isolated."
     if newer_guests.open_of(server.id):
         return "An operator has to decide about a newer guest of the server first."
     removal = destroys_awaited().filter(subject_id=server.id, host_id=row.host.id)
     held = Allocation.objects.filter(**here).exists() or MoveAllocation.objects.filter(**here).exists()
-    if not row.host.forced_down and (held or removal.exists()):
+    if not (there or row.host.forced_down) and (held or removal.exists()):
         return "That host has not confirmed yet that it has removed the server."
     return holds.reason(row.volume)
 

@@ -115,6 +115,24 @@ def test_a_volume_that_is_exported_to_another_host(
     invariants.check()
 
 
+def test_a_refused_export_is_found_and_repeated(cloud: Cloud, server: Instance, misplaced: Attachment) -> None:
+    repaired("connections")
+    [connect] = cloud.agents["storage"].take()
+    cloud.agents["storage"].fail(connect, "The pool is not there.", retryable=False)
+    drain()
+    row = Attachment.objects.get()
+    assert (row.host, row.status, row.connection) == (server.host, "error_attaching", {})
+    assert "could not be exported to host one" in only("connections").sentence
+    Host.objects.filter(name="one").update(last_seen_at=timezone.now() - OLD)
+    assert only("connections").repair is None, "its host cannot connect it now"
+    Host.objects.filter(name="one").update(last_seen_at=timezone.now())
+    repaired("connections")
+    cloud.run()
+    row.refresh_from_db()
+    assert (row.host, row.status, row.volume.status) == (server.host, "attached", "in-use")
+    invariants.check()
+
+
 def test_an_export_that_may_be_in_use_is_kept(cloud: Cloud, server: Instance, misplaced: Attachment) -> None:
     two, long_ago = Host.objects.filter(name="two"), timezone.now() - OLD
     two.update(last_seen_at=long_ago)
