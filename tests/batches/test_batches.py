@@ -24,6 +24,7 @@ from provisioning.identity.services.users import delete_user
 from provisioning.images.models import Image
 from provisioning.jobs import registry
 from provisioning.network import services as network
+from provisioning.network.selectors import uses
 from provisioning.volumes.models import Backup, Snapshot, Volume
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import Create
@@ -290,6 +291,16 @@ def test_volumes_their_copies_addresses_and_keys(alice: Person, cloud: Cloud) ->
         ("other", "refused"),
     ]
     drain()
+
+
+def test_an_external_network_is_deleted_with_its_unassociated_floating_ips(cloud: Cloud, alice: Person) -> None:
+    outside = network.create_network(alice.project_id, "outside", external=True)
+    network.create_subnet(outside, "203.0.113.0/24", enable_dhcp=False)
+    network.create_floating_ip(alice.project_id, outside)
+    assert uses.blocking_ports(alice.context, outside, 9) == ([], 0)
+    batch = ask(alice, "delete", [outside], "networks")
+    drain()
+    assert results(batch) == [("outside", "done")]
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ import uuid
 from collections.abc import Collection, Iterable
 
 import netaddr
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Exists, OuterRef, QuerySet
 
 from provisioning.common.context import RequestContext
-from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
+from provisioning.network.models import FixedIP, FloatingIP, Network, Port, SecurityGroup
 from provisioning.network.records.owners import OF_THE_NETWORK, ROUTER_INTERFACE
 from provisioning.network.selectors.records import ports_for, subnets_for
 from provisioning.network.selectors.visibility import own
@@ -59,15 +59,27 @@ def ports_on(context: RequestContext, network: Network) -> QuerySet[Port]:
 
 def blocking_ports(context: RequestContext, network: Network, limit: int) -> tuple[list[Port], int]:
     """Return the project's first ports that prevent a network's deletion, and the number of other projects' ports."""
-    every = Port.objects.filter(network=network).exclude(device_owner__in=OF_THE_NETWORK)
+    every = _blocking().filter(network=network)
     mine = list(every.filter(own(context)).prefetch_related("fixed_ips").order_by("created_at", "id")[:limit])
     return mine, every.exclude(own(context)).count()
 
 
 def networks_in_use(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
     """Return the networks whose ports prevent their deletion."""
-    ports = Port.objects.filter(network__in=ids).exclude(device_owner__in=OF_THE_NETWORK)
-    return set(ports.values_list("network_id", flat=True))
+    return set(_blocking().filter(network__in=ids).values_list("network_id", flat=True))
+
+
+def _blocking() -> QuerySet[Port]:
+    """Return the ports that prevent the deletion of their network. Unassociated floating IPs are deleted with an
+    external network.
+    """
+    free = unassociated().filter(port=OuterRef("pk"), network__external=True)
+    return Port.objects.exclude(device_owner__in=OF_THE_NETWORK).exclude(Exists(free))
+
+
+def unassociated() -> QuerySet[FloatingIP]:
+    """Return the floating IPs of no port and without port forwardings."""
+    return FloatingIP.objects.filter(fixed_port=None, port_forwardings=None)
 
 
 def connected_routers(ids: Collection[uuid.UUID]) -> set[uuid.UUID | None]:

@@ -25,6 +25,7 @@ from provisioning.network.records.announcements import announce
 from provisioning.network.records.marks import mark
 from provisioning.network.records.owners import FLOATING_IP as OWNER
 from provisioning.network.records.owners import ROUTER_INTERFACE
+from provisioning.network.selectors.uses import unassociated
 from provisioning.network.services.addressing import addresses
 from provisioning.network.services.addressing.own_ports import create_own_port
 from provisioning.network.services.base import records
@@ -189,7 +190,7 @@ _WITH_INSTANCE = Prepared(
 
 def delete_disassociated(network: Network) -> None:
     """Delete the unassociated floating IPs of an external network that is about to be deleted."""
-    for floating in FloatingIP.objects.filter(network=network, fixed_port=None, port_forwardings=None).order_by("id"):
+    for floating in unassociated().filter(network=network).order_by("id"):
         delete_floating_ip(floating)
 
 
