@@ -95,31 +95,23 @@ class DiskTransfer:
                 again(
                     lambda: copying.fetch_file(connection, certificates, path, disk_format, disk.size, stopped, account)
                 )
-                _sync(path)
                 journal.record(end)
                 return
             if not done:
                 path.unlink(missing_ok=True)
                 path.touch(mode=0o600)
                 os.truncate(path, end)
-            with ThreadPoolExecutor(1) as syncing:
-                synced = syncing.submit(_sync, path)
+            with ThreadPoolExecutor(1) as storing:
+                stored = storing.submit(journal.record, done)
                 for begin in range(done, end, PIECE):
                     piece = range(begin, min(begin + PIECE, end))
                     with progress.counted_from(begin, end):
                         again(partial(copying.fetch_piece, connection, certificates, path, piece, stopped, account))
-                    journal.record(piece.stop)
-                    synced.result()
-                    synced = syncing.submit(_sync, path)
-                synced.result()
+                    stored.result()
+                    stored = storing.submit(journal.record, piece.stop)
+                stored.result()
 
         return copy
-
-
-def _sync(path: Path) -> None:
-    """Store a file on the disk: its host confirmed the guest's writes, and may soon have no copy of them."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def _file(path: Path) -> dict[str, Any]:
