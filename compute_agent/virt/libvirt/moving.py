@@ -52,24 +52,26 @@ class MoveOperations(Domains):
         self._power_off(spec.uuid)
         paths = self._folder(spec.uuid)
         sent = {disk.name: disk for disk in origin.disks}
+        named = [(local, sent.get(_name_of(local.path, paths))) for local in local_disks(spec, paths)]
+        copied = [(local, disk) for local, disk in named if disk is not None and disk.size <= local.size]
+        own_root = boot_volume(spec) is None
+        targets = [local.path for local, _ in copied] + ([paths.root_disk] if own_root and ROOT in sent else [])
         cd = is_cd(spec.image)
         image = self._paths.lend(base) if base is not None else None
         if cd and image is None:
             raise RetryableHostError("The host has no image for the guest's CD-ROM drive.")
         try:
-            for target in [paths.root_disk, *(local.path for local in local_disks(spec, paths))]:
-                if _name_of(target, paths) in sent and target.exists() and not _part(target).exists():
+            for target in targets:
+                if target.exists() and not _part(target).exists():
                     target.replace(_part(target))  # perhaps complete already, before a restart of the agent
             create_disks(spec, image if cd else None, paths)
-            if boot_volume(spec) is None:
+            if own_root:
                 _receive_root(spec, paths.root_disk, None if cd else image, origin, sent, fetch)
-            for local in local_disks(spec, paths):
-                disk = sent.get(_name_of(local.path, paths))
-                if disk is not None and disk.size <= local.size:
-                    part = _part(local.path)
-                    fetch(disk, part, "raw")
-                    os.truncate(part, local.size)
-                    part.replace(local.path)
+            for local, disk in copied:
+                part = _part(local.path)
+                fetch(disk, part, "raw")
+                os.truncate(part, local.size)
+                part.replace(local.path)
         except (OSError, ProgramError) as error:
             raise RetryableHostError(_NOT_RECEIVED, detail=str(error)) from error
 

@@ -441,6 +441,20 @@ def test_data_is_on_the_disk_before_it_is_recorded(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.deep
+def test_a_disk_that_the_new_flavor_has_no_room_for_leaves_nothing(
+    hosts: tuple[Machine, Machine], spec: InstanceSpec
+) -> None:
+    one, two = hosts
+    spec = replace(spec, local_disks=[LocalDisk(size_mb=2)])
+    origin = replace(one.transfer.export(spec.uuid, two_disks(one, spec), two.id), address="127.0.0.1")
+    smaller = replace(spec, local_disks=[LocalDisk(size_mb=1)])
+    for _ in range(2):  # the second time, as a new process of the agent does
+        two.receive(smaller, origin, None)
+    assert two.disk(spec).local_disk(0).stat().st_size == MIB
+    assert not list(two.disk(spec).folder.glob("*.received"))
+
+
+@pytest.mark.deep
 def test_a_whole_content_is_copied_again_only_if_it_was_incomplete(
     hosts: tuple[Machine, Machine], spec: InstanceSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
