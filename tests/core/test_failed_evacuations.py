@@ -20,6 +20,7 @@ from provisioning.compute.actions.power import HardReboot, Start, Stop
 from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
 from provisioning.compute.services.hosts import change_host
 from provisioning.compute.upkeep.reaper import reap
+from provisioning.compute.upkeep.restored import restore_servers
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.network.models import Port
 from provisioning.volumes.models import Attachment
@@ -308,6 +309,19 @@ def test_a_host_that_is_forced_down_during_a_stop_loses_the_allocation_to_the_st
     returns(cloud, target)
     assert (state_of(server), connected()) == (("active", None), "one"), "its export does not end"
     invariants.check()
+
+
+def test_a_guest_that_was_started_again_is_reset_after_a_restore(cloud: Cloud, with_volume: Instance) -> None:
+    server = with_volume
+    home_again(cloud, server)
+    with pytest.raises(ConflictError, match="Stop it, then start it"):
+        HardReboot.begin(context("alice"), server.id)
+    Start.begin(context("alice"), server.id)
+    work(cloud, "one", "storage")
+    restore_servers()
+    assert cloud.fresh(server).guest_attempt is not None
+    HardReboot.begin(context("alice"), server.id)
+    assert state_of(server) == ("active", "rebooting_hard")
 
 
 def test_a_root_disk_in_a_pool_is_taken_back_by_a_start(cloud: Cloud, server: Instance) -> None:

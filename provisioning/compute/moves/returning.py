@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from django.db.models import F
 from django.utils import timezone
 
-from provisioning.compute.host_link.release import has_shared_disks, is_cut_off
+from provisioning.compute.host_link.release import GUEST, has_shared_disks, is_cut_off
 from provisioning.compute.models import Allocation, Instance, Migration
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import instance_actions
@@ -35,11 +35,21 @@ RECORD = "start"
 
 
 def is_needed(instance: Instance) -> bool:
-    """Whether a server has to get disks back, because its last move was an evacuation that has failed."""
+    """Whether a server has to get disks back, because its last move was an evacuation that has failed, and its guest is
+    still the one from before. A guest that was started since, or was renumbered by a restore, has its disks.
+    """
     if instance.guest_attempt is None or instance.host_id is None:
         return False
+    if not has_failed(instance) or not has_shared_disks(instance):
+        return False
+    guest = instance_actions.newest_detail(instance.id, "evacuate").get(GUEST)
+    return guest in (None, str(instance.guest_attempt))  # None: the history was deleted
+
+
+def has_failed(instance: Instance) -> bool:
+    """Whether the newest move of a server was an evacuation that has failed."""
     rows = Migration.objects.filter(instance=instance).order_by("-id").values_list("migration_type", "status")
-    return rows.first() == (EVACUATION, "error") and has_shared_disks(instance)
+    return rows.first() == (EVACUATION, "error")
 
 
 def is_in_progress(instance: Instance) -> bool:
