@@ -26,6 +26,7 @@ from provisioning.network.models import Port
 from provisioning.volumes.models import Attachment
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.services import Create
+from tests.core.doctor.findings import look, only, repaired
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.jobs import drain
@@ -309,6 +310,44 @@ def test_a_host_that_is_forced_down_during_a_stop_loses_the_allocation_to_the_st
     returns(cloud, target)
     assert (state_of(server), connected()) == (("active", None), "one"), "its export does not end"
     invariants.check()
+
+
+def test_a_stopped_server_whose_evacuation_has_failed_gets_its_place_back(cloud: Cloud, with_volume: Instance) -> None:
+    server = with_volume
+    dies("one", forced=True)
+    target = dies_on_the_way(cloud, server)
+    returns(cloud, "one")
+    Stop.begin(context("alice"), server.id)
+    work(cloud, "one", "storage")
+    finding = only("allocations")
+    assert (finding.repair, "force it down" in finding.sentence) == (None, True)
+    Host.objects.filter(name=target).update(last_seen_at=timezone.now(), connected=True)
+    assert look("allocations") == [], "it is up, and has the command"
+    [lost] = [each for each in cloud.agents[target].take() if isinstance(each.body, DestroyRequest)]
+    long_ago = timezone.now() - timedelta(hours=1)
+    HostCommand.objects.filter(id=lost.id).update(created_at=long_ago, acknowledged_at=long_ago)
+    assert only("allocations").remedy == "Ask the host."
+    reap()
+    assert look("allocations") == []
+    [again] = [each for each in cloud.agents[target].take() if isinstance(each.body, DestroyRequest)]
+    cloud.agents[target].carry_out(again)
+    assert Allocation.objects.get().host.name == "one"
+    invariants.check()
+
+
+def test_a_server_of_a_host_that_was_forced_down_during_a_stop_is_returned_by_the_doctor(
+    cloud: Cloud, with_volume: Instance
+) -> None:
+    server = with_volume
+    dies("one", forced=True)
+    target = dies_on_the_way(cloud, server)
+    returns(cloud, "one")
+    Stop.begin(context("alice"), server.id)
+    force_down(target)
+    work(cloud, "one", "storage")
+    assert (state_of(server), Allocation.objects.get().host.name) == (("stopped", None), target)
+    repaired("allocations")
+    assert Allocation.objects.get().host.name == "one"
 
 
 def test_a_guest_that_was_started_again_is_reset_after_a_restore(cloud: Cloud, with_volume: Instance) -> None:

@@ -229,8 +229,7 @@ def _leftovers() -> list[Instance]:
         ~Exists(host_commands.destroys_awaited().filter(**of_holder)),
         ~Exists(lately.filter(**of_holder)),
         alive(now, "allocation__host__"),
-        Q(vm_state=VmState.DELETED)
-        | Q(Q(host=None) | ~Q(host=F("allocation__host")), vm_state__in=[VmState.ERROR, VmState.SHELVED_OFFLOADED]),
+        Q(vm_state=VmState.DELETED) | Q(host=None) | ~Q(host=F("allocation__host")),
         task_state=None,
     )
     return list(held[:BATCH])

@@ -12,15 +12,16 @@ from django.utils import timezone
 
 from provisioning.common.database.prepared import Prepared
 from provisioning.compute.flavors.sizes import Room, larger_room, room_of
-from provisioning.compute.host_link.release import send_destroy
+from provisioning.compute.host_link.release import return_from_dead, send_destroy
 from provisioning.compute.models import Allocation, Instance, MoveAllocation
+from provisioning.compute.moves import returning
 from provisioning.compute.records.host_commands import destroys_awaited, to_destroy
 from provisioning.compute.selectors.hosts import state_of
 from provisioning.compute.states import TaskState, VmState
 from provisioning.doctor.finding import Finding, Repair, check, number
 from provisioning.doctor.repairs import alone, moment_of, named, of_instance
 from provisioning.hosts.models import Host
-from provisioning.hosts.selectors import alive
+from provisioning.hosts.selectors import alive, is_alive
 
 PATIENCE = timedelta(minutes=5)
 """Age at which a host's last removal request counts as lost; the reaper repeats requests every minute."""
@@ -158,10 +159,13 @@ def allocations() -> Iterator[Finding]:
             and instance.host_id is not None
             and instance.host_id != row.host_id
         ):
-            sentence = (
-                f"It is on another host than {row.host.name}, where it has an allocation. Check where its guest is."
-            )
-            yield Finding("error", named(instance), sentence, evidence=(row.host_id, moment_of(instance)))
+            if returning.has_failed(instance):
+                yield from _of_evacuation(row)
+            else:
+                sentence = (
+                    f"It is on another host than {row.host.name}, where it has an allocation. Check where its guest is."
+                )
+                yield Finding("error", named(instance), sentence, evidence=(row.host_id, moment_of(instance)))
         room = _room_of(instance, moving)
         if (row.vcpus, row.memory_mb, row.disk_gb) != (room.vcpus, room.memory_mb, room.disk_gb):
             sentence = (
@@ -169,6 +173,36 @@ def allocations() -> Iterator[Finding]:
                 f" flavor specifies {room.vcpus}, {room.memory_mb} and {room.disk_gb}."
             )
             yield Finding("error", named(instance), sentence, "Correct it.", _resize(row), moment_of(instance))
+
+
+def _of_evacuation(row: Allocation) -> Iterator[Finding]:
+    """Return the finding about a server whose evacuation to another host has failed, and whose allocation is still on
+    that host; none while the host is up and has the command to remove it.
+    """
+    subject, evidence = named(row.instance), (row.host_id, moment_of(row.instance))
+    sentence = f"Its evacuation to host {row.host.name} has failed, and that host has not confirmed the removal."
+    if row.host.forced_down:
+        yield Finding("error", subject, sentence, "Return it: the host is forced down.", _return(row), evidence)
+    elif destroys_awaited().filter(subject_id=row.instance_id, host_id=row.host_id).exists():
+        if not is_alive(row.host, timezone.now()):
+            advice = "The host is down: force it down if it is powered off or isolated."
+            yield Finding("warning", subject, f"{sentence} {advice}", evidence=evidence)
+    else:
+        yield Finding("error", subject, sentence, "Ask the host.", _return(row), evidence)
+
+
+def _return(allocation: Allocation) -> Repair:
+    def work(instance: Instance) -> str | None:
+        row = Allocation.objects.select_related("host").filter(pk=allocation.pk).first()
+        if row is None or moment_of(instance) != moment_of(allocation.instance) or row.host_id != allocation.host_id:
+            return None
+        if row.host.forced_down:
+            return_from_dead(row.host_id)
+            return "It is on its own host again."
+        send_destroy(instance.id, row.host_id, max(instance.attempt, row.attempt + 1))
+        return f"A removal command was sent to host {row.host.name}."
+
+    return of_instance(allocation.instance_id, work)
 
 
 def _moving() -> set[uuid.UUID]:
