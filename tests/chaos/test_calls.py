@@ -11,9 +11,8 @@ from portal.api.common.requests import validate
 from portal.api.compute.server_actions import ACTIONS
 from provisioning.compute.actions.registry import actions
 from provisioning.compute.states import VmState
+from tools.chaos.calls import CALLS, IMAGE, MICROVERSION, example
 from tools.chaos.plan import OTHERS, make
-from tools.chaos.users.calls import CALLS, IMAGE, example
-from tools.chaos.users.client import MICROVERSION
 
 BY_THE_CLOUD_ITSELF = {"refresh_ports", "refresh_volume", "soft_delete"}
 """Actions that no request names."""

@@ -34,10 +34,10 @@ from tests.support.standing import standing
 from tools.chaos.checks import checks, logs, outcomes, story
 from tools.chaos.checks.journals import Seen
 from tools.chaos.clients import ec2
+from tools.chaos.clients.client import Answer
+from tools.chaos.clients.ec2_user import Ec2, Ids
 from tools.chaos.clients.world import Outcome, World
 from tools.chaos.plan import Operation
-from tools.chaos.users.client import Answer
-from tools.chaos.users.ec2_user import Ec2, Ids
 
 pytestmark = pytest.mark.slow
 

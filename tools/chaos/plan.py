@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from provisioning.compute.states import VmState
-from tools.chaos.users.calls import CALLS, STATES
+from tools.chaos.calls import CALLS, STATES
 
 LANES = 8
 """Number of clients that work at the same time; each launches its own servers."""

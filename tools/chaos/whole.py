@@ -7,13 +7,13 @@ import time
 import traceback
 from pathlib import Path
 
+from tools.chaos.clients.client import UnreachableError
 from tools.chaos.clients.users import UsersError
 from tools.chaos.clouds.cloud import Cloud, CloudError
 from tools.chaos.faults.proxy import Proxy
 from tools.chaos.packets.hosts import PacketsError
 from tools.chaos.plan import COPY, FALL_BEHIND, LANES, LOSE_PRIMARY, PUT_BACK, Plan, make
 from tools.chaos.run import Log, Run
-from tools.chaos.users.client import UnreachableError
 from tools.postgresql import PostgresqlError
 from up.prepare import PreparationError
 

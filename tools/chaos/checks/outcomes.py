@@ -10,12 +10,12 @@ from provisioning.doctor.finding import Finding
 from provisioning.ec2.models import Ec2Id, Ec2Tag
 from provisioning.network.models import Port
 from provisioning.volumes.models import Volume
+from tools.chaos.calls import CALLS
 from tools.chaos.checks.wrongs import wrong
 from tools.chaos.clients import ec2
+from tools.chaos.clients.client import Answer
 from tools.chaos.clients.world import Outcome, World
 from tools.chaos.plan import Operation
-from tools.chaos.users.calls import CALLS
-from tools.chaos.users.client import Answer
 
 
 def check(world: World) -> list[Finding]:

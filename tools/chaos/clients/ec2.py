@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from tools.chaos.clients.client import Answer, Client
+from tools.chaos.clients.ec2_user import Ec2
 from tools.chaos.clients.world import Outcome, World
 from tools.chaos.plan import Operation
-from tools.chaos.users.client import Answer, Client
-from tools.chaos.users.ec2_user import Ec2
 
 TRIES = 3
 """Maximum number of times that a request with a client token is sent until there is an answer."""

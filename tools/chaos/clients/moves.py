@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tools.chaos.clients.client import Answer, Client
 from tools.chaos.clients.world import World
 from tools.chaos.plan import Operation
-from tools.chaos.users.client import Answer, Client
 
 COMPUTE = "/compute/v2.1"
 DRAINS = f"{COMPUTE}/novella-drains"

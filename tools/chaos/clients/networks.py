@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from tools.chaos.clients.client import Answer, Client
 from tools.chaos.clients.world import World
 from tools.chaos.plan import Operation
-from tools.chaos.users.client import Answer, Client
 
 NETWORK = "/network/v2.0"
 COMPUTE = "/compute/v2.1"

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from tools.chaos.calls import CALLS, FLAVORS, IMAGE
 from tools.chaos.clients import ec2, moves, networks, volumes
+from tools.chaos.clients.client import Answer, Client
 from tools.chaos.clients.world import Outcome, World
 from tools.chaos.plan import LANES, PROJECTS, Operation, Plan
-from tools.chaos.users.calls import CALLS, FLAVORS, IMAGE
-from tools.chaos.users.client import Answer, Client
 
 COMPUTE = "/compute/v2.1"
 LOOK_EVERY = 0.25

@@ -6,16 +6,16 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tools.chaos.calls import FLAVORS
 from tools.chaos.clients import volumes
+from tools.chaos.clients.client import Answer, Client
 from tools.chaos.clients.ec2 import SHARED_NETWORK
+from tools.chaos.clients.ec2_user import Ec2
 from tools.chaos.clients.networks import NETWORK, ROUTER
 from tools.chaos.clients.operations import COMPUTE
+from tools.chaos.clients.wizard import Wizard
 from tools.chaos.clients.world import World
 from tools.chaos.plan import POLICIES, PROJECTS
-from tools.chaos.users.calls import FLAVORS
-from tools.chaos.users.client import Answer, Client
-from tools.chaos.users.ec2_user import Ec2
-from tools.chaos.users.wizard import Wizard
 
 QUOTA = {"instances": 20, "cores": 40, "ram": 40_960, "server_group_members": 100}
 """The quota of each project, low enough to be reached now and then."""

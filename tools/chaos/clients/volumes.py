@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tools.chaos.clients.client import Answer, Client
 from tools.chaos.clients.world import World
 from tools.chaos.plan import Operation
-from tools.chaos.users.client import Answer, Client
 
 VOLUME = "/volume/v3"
 COMPUTE = "/compute/v2.1"

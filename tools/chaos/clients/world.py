@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tools.chaos.clients.client import Answer, Client
+from tools.chaos.clients.ec2_user import Ec2, Ids
 from tools.chaos.clients.gate import Gate
+from tools.chaos.clients.wizard import Wizard
 from tools.chaos.plan import Operation
-from tools.chaos.users.client import Answer, Client
-from tools.chaos.users.ec2_user import Ec2, Ids
-from tools.chaos.users.wizard import Wizard
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ from tools.chaos.checks import checks, losses, volume_checks
 from tools.chaos.checks.journals import JOURNAL, POOL, Hypervisors, Seen
 from tools.chaos.checks.losses import Loss
 from tools.chaos.checks.wrongs import wrong
+from tools.chaos.clients.client import Client
 from tools.chaos.clouds.cloud import HANGS, Cloud
-from tools.chaos.users.client import Client
 
 COMPUTE, VOLUME = "/compute/v2.1", "/volume/v3"
 SEEN_WITHIN, REPAIRED_WITHIN = 270.0, 240.0

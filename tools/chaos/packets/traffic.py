@@ -19,10 +19,10 @@ from provisioning.compute.states import PowerState
 from provisioning.doctor.finding import Finding
 from tools.chaos.checks.journals import Seen
 from tools.chaos.checks.wrongs import wrong
+from tools.chaos.clients.client import Client
 from tools.chaos.packets import probes
 from tools.chaos.packets.hosts import Hosts
 from tools.chaos.packets.picture import LISTS, PING, End, Flow, Picture, Row
-from tools.chaos.users.client import Client
 
 T = TypeVar("T")
 

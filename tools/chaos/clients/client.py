@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tools.chaos.calls import MICROVERSION
 from up.credentials import token_request
 
 ANSWER_WITHIN = 20.0
 REACHED_WITHIN = 60.0
 """Seconds for which a client tries to connect to a web that is being restarted."""
-MICROVERSION = (2, 67)
 VOLUME_MICROVERSION = (3, 70)
 
 

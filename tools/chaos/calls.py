@@ -15,12 +15,13 @@ from provisioning.compute.actions.base import HostAction, ServerAction
 from provisioning.compute.actions.registry import actions
 from provisioning.compute.states import VmState
 from provisioning.identity.policies.base import ADMIN
-from tools.chaos.users.client import MICROVERSION
 
 FLAVORS = {"nano": "0", "tiny": "1", "small": "2", "large": "4"}
 """Short names of the seeded flavors → their ids; ``large`` needs more disk than any simulated host has."""
 IMAGE = "$image"
 """A placeholder for the id of the image: the cloud assigns the id after the plan is created."""
+MICROVERSION = (2, 67)
+"""The microversion of requests to Compute, and of the schemas of their bodies."""
 MORE_OFTEN = {"unlock": 2, "migrate": 4}
 """Weights of actions without a host command of their own; the default is 1."""
 

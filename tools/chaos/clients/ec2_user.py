@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.parsers import ResponseParserError
 
-from tools.chaos.users.client import Answer, dialled
+from tools.chaos.clients.client import Answer, dialled
 from tools.ec2_client import PATH, REQUEST_ID, Ec2Keys, read
 
 

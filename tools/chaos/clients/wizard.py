@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
-from tools.chaos.users.client import ANSWER_WITHIN, REACHED_WITHIN, Answer, UnreachableError
+from tools.chaos.clients.client import ANSWER_WITHIN, REACHED_WITHIN, Answer, UnreachableError
 
 LAUNCHED = (302, 303)
 CSRF, SESSION = "novella_csrf", "novella_session"
