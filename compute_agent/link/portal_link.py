@@ -41,6 +41,10 @@ PAUSE_FINAL = 30.0
 STEADY = 5.0
 """Seconds after which a connection counts as stable. After a stable connection, the first pause is short again."""
 ANSWER_TIMEOUT = 15.0
+PING_EVERY, PONG_WITHIN, CLOSED_WITHIN = 5.0, 10.0, 2.0
+"""Seconds between two checks of a connection, until the answer, and until it is closed. If the network silently drops
+packets, the host connects again before it counts as down (``NOVELLA_HOST_DOWN_AFTER``).
+"""
 LOG_AGAIN = 60.0
 """Seconds until the same problem is logged again."""
 
@@ -119,6 +123,9 @@ class PortalLink:
                 compression=None,
                 proxy=None,
                 max_size=MAX_FRAME,
+                ping_interval=PING_EVERY,
+                ping_timeout=PONG_WITHIN,
+                close_timeout=CLOSED_WITHIN,
             ) as connection:
                 await connection.send(encode(await self._first_frame(enrolling=enrolling)), text=True)
                 async with asyncio.timeout(ANSWER_TIMEOUT):

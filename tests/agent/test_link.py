@@ -8,6 +8,7 @@ import itertools
 import json
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -271,6 +272,47 @@ async def test_a_portal_that_was_away_is_found_again_and_sent_everything(tmp_pat
             await portal.until(lambda: "finished" in {event.kind for event in portal.events()})
             done = {event.step for event in portal.events() if event.kind == "step"}
             assert len(done) == 8
+
+
+class Cable:
+    """Connections to a port. After a cut, the data of those that there are is dropped silently, in both directions."""
+
+    def __init__(self, port: int) -> None:
+        self._port, self._joined, self._cut = port, 0, 0
+
+    async def join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._joined += 1
+        there, away = await asyncio.open_connection("127.0.0.1", self._port)
+        await asyncio.gather(self._carry(reader, away, self._joined), self._carry(there, writer, self._joined))
+
+    async def _carry(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, number: int) -> None:
+        while data := await source.read(1 << 16):
+            if number > self._cut:
+                target.write(data)
+        target.close()
+
+    def cut(self) -> None:
+        self._cut = self._joined
+
+
+async def test_a_link_whose_data_is_dropped_silently_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PING_EVERY", "PONG_WITHIN", "CLOSED_WITHIN"):
+        monkeypatch.setattr(portal_link, name, 0.2)
+    async with small_portal() as portal:
+        cable = Cable(portal.port)
+        server = await asyncio.start_server(cable.join, "127.0.0.1", 0)
+        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with server, linked(make_stage(tmp_path), replace(enrolled(tmp_path, portal), portal_url=address)):
+            await portal.connected()
+            cable.cut()
+            lost = build(make_spec())
+            await portal.say(lost)
+            await portal.connected(2)
+            await portal.say(lost)  # as the portal does for a command without an acknowledgement
+            await portal.until(lambda: "finished" in {event.kind for event in portal.events()})
+            assert portal.acked() == [lost.id]
 
 
 async def test_the_heart_beats_while_everything_else_is_stuck(tmp_path: Path) -> None:
