@@ -14,6 +14,14 @@ from django.test import Client
 from django.utils import timezone
 
 from compute_agent.contract.calls import ConsoleOutput
+from compute_agent.contract.volume import (
+    PoolContents,
+    PoolContentsCall,
+    StoredVolume,
+    UnmanagedDisk,
+    UnmanagedDisks,
+    UnmanagedDisksCall,
+)
 from provisioning.batches.models import Batch, BatchItem
 from provisioning.catalogue.services import refresh as read_catalogue
 from provisioning.compute.models import Instance, InterfaceDifference, NewerGuest
@@ -415,7 +423,11 @@ def made_world(people: People) -> World:
 @pytest.fixture
 def world(made_world: World, plain_static: None, monkeypatch: pytest.MonkeyPatch) -> World:
     """Alice's things, on a host that answers every question with the secret."""
-    monkeypatch.setattr(calls, "call", lambda *_, **__: ConsoleOutput(text=SECRET))
+    disk = UnmanagedDisk(SECRET, 1 << 30)
+    stored = StoredVolume(id=made_world.ids["volume"], unmanaged={SECRET: 1 << 30})
+    known = {PoolContentsCall: PoolContents([stored]), UnmanagedDisksCall: UnmanagedDisks([disk])}
+    console = ConsoleOutput(text=SECRET)
+    monkeypatch.setattr(calls, "call", lambda _, body, *__, **___: known.get(type(body), console))
     return made_world
 
 
