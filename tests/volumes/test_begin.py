@@ -26,6 +26,7 @@ from provisioning.volumes.services import (
     UploadRequest,
     UploadToImage,
     VolumeDeletion,
+    messages,
 )
 from provisioning.volumes.services.backups.backup_restores import Restore, RestoreRequest
 from provisioning.volumes.services.backups.backups import CreateBackup, DeleteBackup
@@ -90,3 +91,10 @@ def test_a_task_starts_in_no_other_status(town: Town) -> None:
             with pytest.raises(kind.refused, match=f" is {status}; it must be "):
                 kind.begin(town.alice, record.pk, request)
             assert rows.get().status == status, kind
+
+
+def test_each_action_of_messages_has_an_id_of_its_own() -> None:
+    declared = [getattr(task, "failure", None) for task in TASKS.tasks]
+    actions = {each for each in [*vars(messages).values(), *declared] if isinstance(each, messages.Action)}
+    assert {"manage snapshot", "unmanage snapshot"} <= {action.name for action in actions}
+    assert len({action.id for action in actions}) == len({action.name for action in actions}) == len(actions)
