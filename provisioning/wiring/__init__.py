@@ -11,10 +11,8 @@ import provisioning.compute.actions.registry
 import provisioning.compute.host_link.firmware_states
 import provisioning.compute.host_link.guest_changes
 import provisioning.compute.inbound.volume_user
-import provisioning.compute.records.image_uses
-import provisioning.compute.records.ownership
 import provisioning.compute.records.passwords
-import provisioning.compute.state_machine.deadlines
+import provisioning.compute.state_machine.state
 import provisioning.compute.upkeep.kept_interfaces
 import provisioning.compute.upkeep.restored
 import provisioning.compute.wiring.holdings
@@ -84,7 +82,7 @@ def connect() -> None:
     provisioning.jobs.registry.START_CHECKS.connect(provisioning.identity.encryption.key_records.agree_if_possible)
     register_check(provisioning.identity.policy_file.check_policy_file)
     TASKS.check()
-    provisioning.compute.state_machine.deadlines.check()
+    provisioning.compute.state_machine.state.check()
 
 
 def _work() -> None:
@@ -103,14 +101,14 @@ def _owners() -> None:
         *provisioning.metadefs.ownership.OF_PROJECTS,
         *provisioning.network.wiring.ownership.OF_PROJECTS,
         *provisioning.volumes.wiring.ownership.OF_PROJECTS,
-        *provisioning.compute.records.ownership.OF_PROJECTS,
+        *provisioning.compute.wiring.holdings.OF_PROJECTS,
         *provisioning.batches.retention.OF_PROJECTS,
         *provisioning.launches.ownership.OF_PROJECTS,
         *provisioning.starred.services.OF_PROJECTS,
     )
     provisioning.identity.records.project_resources.OF_USERS.connect(
         *provisioning.quotas.services.project_resources.OF_USERS,
-        *provisioning.compute.records.ownership.OF_USERS,
+        *provisioning.compute.wiring.holdings.OF_USERS,
         *provisioning.batches.retention.OF_USERS,
         *provisioning.starred.services.OF_USERS,
     )
@@ -175,12 +173,12 @@ def _ec2() -> None:
         *provisioning.images.wiring.ownership.EC2_KINDS,
         *provisioning.network.wiring.ownership.EC2_KINDS,
         *provisioning.volumes.wiring.ownership.EC2_KINDS,
-        *provisioning.compute.records.ownership.EC2_KINDS,
+        *provisioning.compute.wiring.holdings.EC2_KINDS,
     )
     provisioning.ec2.given.OWNERS.connect(
         *provisioning.network.wiring.ownership.WITH_EC2_VALUES,
         *provisioning.volumes.wiring.ownership.WITH_EC2_VALUES,
-        *provisioning.compute.records.ownership.WITH_EC2_VALUES,
+        *provisioning.compute.wiring.holdings.WITH_EC2_VALUES,
     )
 
 
@@ -196,8 +194,8 @@ def _encryption() -> None:
 
 
 def _users() -> None:
-    provisioning.images.records.uses.USERS.connect(provisioning.compute.records.image_uses.shelved_server)
-    provisioning.images.records.uses.LAUNCHED.connect(provisioning.compute.records.image_uses.launched_from)
+    provisioning.images.records.uses.USERS.connect(provisioning.compute.wiring.holdings.shelved_server)
+    provisioning.images.records.uses.LAUNCHED.connect(provisioning.compute.wiring.holdings.launched_from)
     provisioning.images.records.uses.FOLLOWERS.connect(provisioning.catalogue.services.following.import_ended)
     provisioning.volumes.records.uses.USERS.connect(provisioning.compute.inbound.volume_user.Servers())
     provisioning.volumes.records.uses.MOVES.connect(provisioning.volumes.services.updates.migrate)

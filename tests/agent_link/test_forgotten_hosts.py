@@ -8,7 +8,7 @@ import pytest
 
 from compute_agent.contract.messages import Hello, Ownership, Refused
 from portal.agents import link
-from provisioning.compute.services.forget_host import forget_host
+from provisioning.compute.services.hosts import forget_host
 from provisioning.hosts import liveness
 from provisioning.hosts.models import Host
 from tests.agent_link.test_link import CREDENTIAL, PATH, connect, enrol, hear, tell

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from provisioning.compute.jobs import audit_usage
 from provisioning.compute.models import Instance, UsageAudit
-from provisioning.compute.records.periods import completed_before
-from provisioning.compute.services.usage_audit import audit_usage
+from provisioning.compute.selectors.usage_audit import completed_before
 from provisioning.hosts.models import Host
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People

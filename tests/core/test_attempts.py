@@ -15,7 +15,7 @@ from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.interfaces import send_refresh
 from provisioning.compute.models import Instance
 from provisioning.compute.records.host_commands import unfinished
-from provisioning.compute.selectors.attempts import Attempt, attempts_for
+from provisioning.compute.selectors.explained import Attempt, attempts_for
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import Host
 from tests.support.clouds import Cloud, context, state_of

@@ -13,7 +13,7 @@ from provisioning.compute.models import (
     SchedulingDecision,
 )
 from provisioning.compute.records import instance_actions
-from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.instance_actions import record_fault
 from provisioning.compute.records.migration_records import open_migration
 from tests.support.clouds import Cloud, context
 

@@ -24,7 +24,7 @@ from provisioning.compute.actions.delete import DESTROY_COMMANDS
 from provisioning.compute.launch import schedule
 from provisioning.compute.launch.create import launch
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceFault
-from provisioning.compute.selectors.attempts import attempts_for
+from provisioning.compute.selectors.explained import attempts_for
 from provisioning.compute.states import TRANSITIONS, TaskState, VmState
 from provisioning.compute.upkeep import reaper
 from provisioning.events.models import Event

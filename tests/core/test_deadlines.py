@@ -18,7 +18,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.tasks import TASKS, RecordTask, Timeout
 from provisioning.compute.actions.power import Stop
 from provisioning.compute.models import Instance
-from provisioning.compute.state_machine import deadlines
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import HostCommand
@@ -30,18 +30,18 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs/operator-guide.md"
 
 def test_every_task_has_a_deadline_and_a_setting(settings: Any) -> None:
     now = timezone.now()
-    assert set(deadlines.SETTING_OF) == set(TaskState)
+    assert set(state.SETTING_OF) == set(TaskState)
     for task in TaskState:
-        assert getattr(settings, deadlines.SETTING_OF[task]) > 0
-        assert deadlines.deadline_of(task, now) == now + timedelta(seconds=deadlines.seconds_of(task))
-    assert deadlines.deadline_of(None, now) is None
+        assert getattr(settings, state.SETTING_OF[task]) > 0
+        assert state.deadline_of(task, now) == now + timedelta(seconds=state.seconds_of(task))
+    assert state.deadline_of(None, now) is None
 
 
 def test_the_guide_lists_them_all() -> None:
     """The table of the guide, made from the code: copy the left side when this fails."""
     text = GUIDE.read_text().partition("### Deadlines")[2].partition("\n#")[0]
     rows = re.findall(r"^\| `([a-z_-]+)` \| `NOVELLA_(\w+)` \| (\d+) \| (.+) \|$", text, re.MULTILINE)
-    expected = [(task.value, deadlines.SETTING_OF[task], str(deadlines.seconds_of(task))) for task in TaskState]
+    expected = [(task.value, state.SETTING_OF[task], str(state.seconds_of(task))) for task in TaskState]
     assert expected == [row[:3] for row in rows]
     assert all(len(row[3]) > 10 for row in rows)
 
@@ -64,20 +64,20 @@ def test_the_guide_lists_the_tasks_of_other_records() -> None:
     assert GUIDE.read_text() == page, "run this test with WRITE_PAGES=1"
 
 
-@pytest.mark.parametrize("setting", sorted(set(deadlines.SETTING_OF.values())))
+@pytest.mark.parametrize("setting", sorted(set(state.SETTING_OF.values())))
 def test_each_setting_is_followed(settings: Any, setting: str) -> None:
     setattr(settings, setting, 7)
-    for task, named in deadlines.SETTING_OF.items():
-        assert (deadlines.seconds_of(task) == 7) == (
+    for task, named in state.SETTING_OF.items():
+        assert (state.seconds_of(task) == 7) == (
             named == setting or (named == "CAST_TIMEOUT" and setting == "BUILD_TIMEOUT")
         )
 
 
 def test_one_task_may_have_its_own(settings: Any) -> None:
     settings.TASK_TIMEOUTS = {"rebuilding": 900, "scheduling": 5000}
-    assert deadlines.seconds_of(TaskState.REBUILDING) == 900
-    assert deadlines.seconds_of(TaskState.SCHEDULING) == 5000
-    assert deadlines.seconds_of(TaskState.RESCUING) == settings.BUILD_TIMEOUT
+    assert state.seconds_of(TaskState.REBUILDING) == 900
+    assert state.seconds_of(TaskState.SCHEDULING) == 5000
+    assert state.seconds_of(TaskState.RESCUING) == settings.BUILD_TIMEOUT
 
 
 def test_an_order_has_the_deadline_of_its_task(cloud: Cloud, alice: RequestContext, settings: Any) -> None:
@@ -110,10 +110,10 @@ def test_what_its_own_deadline_has_passed_is_looked_after(cloud: Cloud, alice: R
 
 def test_a_name_that_no_task_has_stops_the_start(settings: Any) -> None:
     settings.TASK_TIMEOUTS = {"rebuilding": 1}
-    deadlines.check()
+    state.check()
     settings.TASK_TIMEOUTS = {"rebuild": 1}
     with pytest.raises(ImproperlyConfigured, match="NOVELLA_TASK_TIMEOUTS names rebuild, which is not a task_state"):
-        deadlines.check()
+        state.check()
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from provisioning.compute.actions.resize import resize
 from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.snapshot import create_backup, create_image
 from provisioning.compute.actions.unshelve import unshelve
-from provisioning.compute.host_link.graceful_stop import seconds_of
+from provisioning.compute.host_link.guest_agent import shutdown_seconds
 from provisioning.compute.launch.create import launch
 from provisioning.compute.launch.dry_run import WouldFit, would_fit
 from provisioning.compute.launch.flavor_choices import FlavorChoice, flavor_choices
@@ -34,7 +34,7 @@ from provisioning.compute.models import Flavor, Instance, InstanceFault
 from provisioning.compute.selectors.catalog import limits_for
 from provisioning.compute.selectors.explained import decisions_for
 from provisioning.compute.selectors.host_offers import boot_properties, boot_properties_of_volume
-from provisioning.compute.services.flavor_specs import merge_extra_specs
+from provisioning.compute.services.flavors import merge_extra_specs
 from provisioning.compute.services.hosts import update_host
 from provisioning.hosts.audits import audit
 from provisioning.hosts.models import Host
@@ -303,7 +303,7 @@ def test_a_snapshot_that_must_be_quiet_needs_an_agent(hosts: Cloud, alice: Reque
 def test_a_guest_has_the_seconds_that_its_image_says(settings: Settings) -> None:
     settings.POWER_TIMEOUT = 180
     for properties, seconds in (({}, 60), ({"os_shutdown_timeout": "5"}, 5), ({"os_shutdown_timeout": "999"}, 150)):
-        assert seconds_of(Instance(image_properties=properties)) == seconds
+        assert shutdown_seconds(Instance(image_properties=properties)) == seconds
         assert Stop().command(Instance(image_properties=properties), Prepared()).timeout == seconds
 
 

@@ -14,8 +14,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
 from provisioning.compute.actions.delete import delete
-from provisioning.compute.actions.evacuate import Evacuate
-from provisioning.compute.actions.evacuation_checks import obstacles
+from provisioning.compute.actions.evacuate import Evacuate, obstacles
 from provisioning.compute.actions.power import HardReboot, Start, Stop
 from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
 from provisioning.compute.services.hosts import change_host

@@ -17,8 +17,7 @@ from provisioning.compute.host_link.allocations import claim_first
 from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import Aggregate, Instance, SchedulingDecision, ServerGroup
 from provisioning.compute.services import aggregates
-from provisioning.compute.services.forget_host import forget_host
-from provisioning.compute.services.hosts import change_host
+from provisioning.compute.services.hosts import change_host, forget_host
 from provisioning.compute.services.server_groups import create_server_group, delete_server_group, group_for_launch
 from provisioning.hosts.models import Host
 from provisioning.quotas.services.limits import set_limit

@@ -15,8 +15,7 @@ from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
 from provisioning.compute.actions.power import Stop
 from provisioning.compute.models import Instance, SchedulingDecision
-from provisioning.compute.selectors.attempts import attempts_for
-from provisioning.compute.selectors.explained import AGAIN, decisions_for
+from provisioning.compute.selectors.explained import AGAIN, attempts_for, decisions_for
 from provisioning.compute.selectors.gauges import capacity_by_host
 from provisioning.compute.upkeep import reaper
 from provisioning.doctor.examinations.examination import findings

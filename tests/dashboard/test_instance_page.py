@@ -14,7 +14,7 @@ from portal.dashboard.instances.detail.tabs import TABS
 from provisioning.compute.actions.rebuild import Rebuild, RebuildAction
 from provisioning.compute.launch.request import DiskRequest
 from provisioning.compute.models import Instance, InstanceAction
-from provisioning.compute.selectors.usual import FEWEST
+from provisioning.compute.selectors.history import FEWEST
 from provisioning.compute.services import tunnels
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person

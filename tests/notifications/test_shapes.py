@@ -27,14 +27,13 @@ from provisioning.compute.actions.registry import commanded_tasks
 from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.swap_volume import swap_volume
 from provisioning.compute.actions.unshelve import unshelve
+from provisioning.compute.jobs import audit_usage
 from provisioning.compute.launch.request import DiskRequest, InjectedFile, NetworkRequest
 from provisioning.compute.models import BlockDevice
 from provisioning.compute.notifications.table import every_type, payload_of
 from provisioning.compute.services import aggregates
-from provisioning.compute.services.forget_host import forget_host
-from provisioning.compute.services.hosts import disable_host
+from provisioning.compute.services.hosts import disable_host, forget_host
 from provisioning.compute.services.instances import update
-from provisioning.compute.services.usage_audit import audit_usage
 from provisioning.events.models import Event
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image

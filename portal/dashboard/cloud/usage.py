@@ -9,7 +9,7 @@ from portal.dashboard.lists import cells
 from portal.dashboard.lists.declaration import BY_NAME, Column, Empty, RecordList, searched
 from portal.dashboard.lists.views import ListPage
 from provisioning.common.context import RequestContext
-from provisioning.compute.selectors.usage_by_project import RULE, usage_by_project
+from provisioning.compute.selectors.usage import RULE, usage_by_project
 from provisioning.identity.models import Project
 
 

@@ -24,7 +24,7 @@ from portal.dashboard.words.names import bdi
 from portal.dashboard.words.wording import duration
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.base import ServerAction
-from provisioning.compute.actions.button import Button
+from provisioning.compute.actions.ways import Button
 from provisioning.compute.disks import block_devices
 from provisioning.compute.models import Instance
 from provisioning.identity import policy

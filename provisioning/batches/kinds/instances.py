@@ -12,15 +12,14 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.base import HostAction, ServerAction
-from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.delete import Delete, delete_once
-from provisioning.compute.actions.evacuate import Evacuate
-from provisioning.compute.actions.evacuation_checks import may_be_evacuated
+from provisioning.compute.actions.evacuate import Evacuate, may_be_evacuated
 from provisioning.compute.actions.lock import Lock, Unlock
 from provisioning.compute.actions.power import HardReboot, Reboot, Start, Stop
 from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.actions.unshelve import Unshelve
+from provisioning.compute.actions.ways import Button
 from provisioning.compute.models import Instance
 from provisioning.compute.services import tags
 from provisioning.compute.states import AT_REST, VmState

@@ -19,8 +19,7 @@ from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import UnavailableError
 from provisioning.common.tasks import Task
 from provisioning.compute import selectors
-from provisioning.compute.actions.button import Button
-from provisioning.compute.actions.ways import DrainWay
+from provisioning.compute.actions.ways import Button, DrainWay
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.host_link.allocations import raise_attempt
 from provisioning.compute.host_link.guest_agent import check_guest_agent, has_guest_agent
@@ -28,7 +27,7 @@ from provisioning.compute.host_link.outcome import Outcome, silent_since
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import host_commands, instance_actions
-from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.instance_actions import record_fault
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, Transition, VmState
 from provisioning.hosts.models import Host

@@ -15,9 +15,9 @@ from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import ConflictError
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import HostAction, Prepared, check_lock
-from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.snapshot import drop_unfinished
 from provisioning.compute.actions.soft_delete import soft_delete
+from provisioning.compute.actions.ways import Button
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.host_link.release import finish_delete, host_holding, send_destroy
 from provisioning.compute.models import Allocation, Instance

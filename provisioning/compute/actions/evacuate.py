@@ -1,7 +1,7 @@
 """Evacuate a server from a host that is down: build it again on another host, with its ports, addresses and volumes."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from django.db import transaction
@@ -10,25 +10,21 @@ from django.utils import timezone
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.database.retry import when_broken_off
-from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, NovellaError
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import ServerAction
-from provisioning.compute.actions.evacuation_checks import (
-    EVACUATED_FROM,
-    may_be_evacuated,
-    missing_parts,
-    obstacles,
-)
+from provisioning.compute.actions.rescue import UNUSABLE_IMAGE, usable_images
 from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.disks import block_devices
 from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.host_link import newer_guests
 from provisioning.compute.host_link.release import GUEST, leave_host
 from provisioning.compute.launch.decisions import NO_VALID_HOST, rank_hosts
 from provisioning.compute.launch.retry import cast_schedule
-from provisioning.compute.models import Instance
+from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.moves.estimates import EVACUATE, estimates_of
 from provisioning.compute.moves.hosts import leave_second
-from provisioning.compute.moves.returning import FENCE_FIRST
+from provisioning.compute.moves.returning import FENCE_FIRST, held_elsewhere
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.migration_records import close_migration, open_evacuation
@@ -40,9 +36,74 @@ from provisioning.compute.states import TaskState, Transition, VmState
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 from provisioning.scheduler import explain
+from provisioning.volumes.models import StoragePool
 
 LEFT = "The server was evacuated from its host before the host had reported the end."
 _TO = (VmState.ACTIVE, VmState.STOPPED)
+
+NOT_IN_STATE = "It is {state}: only active and stopped servers, and those in error, are evacuated."
+NEVER_BUILT = "It has never been built."
+BUSY = "It has a task in progress ({task})."
+EVACUATED_FROM = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
+
+
+def may_be_evacuated(instance: Instance) -> bool:
+    """Whether the state of a server allows an evacuation."""
+    return instance.vm_state in EVACUATED_FROM and instance.task_state is None and instance.launched_at is not None
+
+
+def obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
+    """Return server → why it cannot be evacuated even to a host with enough resources, with a few queries for all."""
+    reasons = {server.id: reason for server in servers if (reason := _state_prevents(server))}
+    rest = [server for server in servers if server.id not in reasons]
+    return reasons | {key: error.message for key, error in missing_parts(rest).items()}
+
+
+def _state_prevents(server: Instance) -> str:
+    if server.task_state is not None:
+        return BUSY.format(task=server.task_state)
+    if server.launched_at is None:
+        return NEVER_BUILT
+    return "" if may_be_evacuated(server) else NOT_IN_STATE.format(state=server.vm_state.replace("_", " "))
+
+
+def missing_parts(servers: Sequence[Instance]) -> dict[uuid.UUID, NovellaError]:
+    """Return server → the error for parts that another host could not get."""
+    ids = [server.id for server in servers]
+    undecided = newer_guests.undecided_among(ids)
+    elsewhere = held_elsewhere(servers)
+    kept_there = _volumes_on_host_only(servers)
+    usable = usable_images({server.image_id for server in servers if server.image_id is not None})
+    result: dict[uuid.UUID, NovellaError] = {}
+    for server in servers:
+        if server.id in undecided:
+            result[server.id] = ConflictError(
+                f"An operator has to decide about a newer guest of server {server.id} first."
+            )
+        elif server.id in elsewhere:
+            result[server.id] = ConflictError(elsewhere[server.id])
+        elif server.id in kept_there:
+            volume, host = kept_there[server.id]
+            result[server.id] = InvalidInputError(f"Volume {volume} is stored on host {host} only.")
+        elif not (block_devices.boots_from_volume(server) or shared_pool(server)) and server.image_id not in usable:
+            result[server.id] = InvalidInputError(UNUSABLE_IMAGE, field="imageRef")
+    return result
+
+
+def _volumes_on_host_only(servers: Sequence[Instance]) -> dict[uuid.UUID, tuple[uuid.UUID, str]]:
+    """Return server → one of its volumes that only its own host stores, and the host's name."""
+    rows = BlockDevice.objects.filter(instance__in=[server.id for server in servers], volume_id__isnull=False)
+    owner = dict(rows.values_list("volume_id", "instance_id"))
+    if not owner:
+        return {}
+    local = StoragePool.objects.filter(shared=False, volumes__in=list(owner), hosts__isnull=False)
+    stored = set(local.values_list("volumes__id", "hosts__id"))
+    hosts = {server.id: server.host for server in servers if server.host is not None}
+    return {
+        server: (volume, host.name)
+        for volume, server in owner.items()
+        if volume is not None and (host := hosts.get(server)) is not None and (volume, host.id) in stored
+    }
 
 
 @dataclass(frozen=True, slots=True)

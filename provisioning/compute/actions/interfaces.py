@@ -35,7 +35,7 @@ from provisioning.compute.host_link.release import remove_interface, write_inter
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.records import host_commands, instance_actions
-from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.instance_actions import record_fault
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, VmState
 from provisioning.network import selectors as network_selectors

@@ -36,7 +36,7 @@ from provisioning.compute.moves.obstacles import live_obstacles
 from provisioning.compute.moves.targets import rank_targets, why_none
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.records import host_commands, instance_actions
-from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.instance_actions import record_fault
 from provisioning.compute.records.migration_records import LIVE_MIGRATION, OPEN, set_migration
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, VmState

@@ -10,7 +10,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import ServerAction, check_lock
-from provisioning.compute.actions.button import Button
+from provisioning.compute.actions.ways import Button
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import instance_actions

@@ -14,12 +14,11 @@ from compute_agent.contract.commands import (
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.base import Ending, HostAction, Prepared
-from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.taskless import TasklessAction
-from provisioning.compute.actions.ways import DrainWay, each
+from provisioning.compute.actions.ways import Button, DrainWay, each
 from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link.allocations import raise_attempt
-from provisioning.compute.host_link.graceful_stop import seconds_of
+from provisioning.compute.host_link.guest_agent import shutdown_seconds
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.host_link.release import leave_host, return_home
 from provisioning.compute.models import Instance
@@ -42,7 +41,7 @@ class PowerAction(HostAction[None, PowerRequest]):
         return isinstance(body, PowerRequest) and body.action == self.power
 
     def command(self, instance: Instance, prepared: Prepared) -> PowerRequest:
-        return PowerRequest(action=self.power, timeout=seconds_of(instance))
+        return PowerRequest(action=self.power, timeout=shutdown_seconds(instance))
 
 
 class Start(PowerAction):
@@ -118,7 +117,7 @@ class Stop(PowerAction):
         host_up=True,
         obstacles=each(lambda server: "" if server.vm_state == VmState.ACTIVE else NOT_RUNNING),
         request=lambda _: None,
-        estimates=lambda: seconds_of,
+        estimates=lambda: shutdown_seconds,
         moves=False,
     )
     notification = "power_off"

@@ -16,7 +16,7 @@ from provisioning.compute.actions.base import BROKE, Ending, HostAction, Prepare
 from provisioning.compute.actions.rescue import own_image
 from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.flavors.guest_hardware import check_demands
-from provisioning.compute.host_link.graceful_stop import seconds_of
+from provisioning.compute.host_link.guest_agent import shutdown_seconds
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.launch.flavor_and_image import check_disk, check_fit, check_image, needs_config_drive
@@ -116,7 +116,7 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
         """Return the command to rebuild the guest, or the one to stop it if its volume is overwritten first."""
         plan: _Plan = prepared.value
         if plan.volume_image_id:
-            return PowerRequest(action="stop", timeout=seconds_of(instance))
+            return PowerRequest(action="stop", timeout=shutdown_seconds(instance))
         return RebuildRequest(
             instance=guest_spec(instance, with_bits=True),
             start=instance.vm_state != VmState.STOPPED,

@@ -12,7 +12,7 @@ from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.records import instance_actions
-from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.instance_actions import record_fault
 from provisioning.volumes.models import Attachment
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.states import AttachStatus

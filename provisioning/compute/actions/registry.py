@@ -9,7 +9,7 @@ from provisioning.compute.actions.taskless import TasklessAction
 from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import table
-from provisioning.compute.state_machine import deadlines
+from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState
 from provisioning.identity import policies
 from provisioning.identity.policies.base import Rule
@@ -45,7 +45,7 @@ def _derive(one: ServerAction[Any]) -> None:
             _taskless[one.body] = one
         for task, word in zip(one.tasks(), (one.doing, *(stage.doing for stage in one.stages)), strict=False):
             of_task[task], words_of_tasks[task] = one, word
-            deadlines.SETTING_OF[task] = one.timeout
+            state.SETTING_OF[task] = one.timeout
             if one.heavy_io:
                 states.DISK_TASKS.add(task)
             for vm_state, status in one.status.items():

@@ -8,10 +8,10 @@ from compute_agent.contract.commands import RescueRequest, UnrescueRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.base import BROKE, Ending, HostAction, Prepared
-from provisioning.compute.actions.button import Button
+from provisioning.compute.actions.ways import Button
 from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.flavors.guest_hardware import check_demands
-from provisioning.compute.host_link.graceful_stop import seconds_of
+from provisioning.compute.host_link.guest_agent import shutdown_seconds
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.launch.flavor_and_image import check_disk
@@ -69,7 +69,7 @@ class Rescue(HostAction[RescueWith, RescueRequest]):
     def command(self, instance: Instance, prepared: Prepared) -> RescueRequest:
         image, password, ran = prepared.value
         spec = guest_spec(instance, rescue=image, password=password)
-        return RescueRequest(instance=spec, ran=ran, timeout=seconds_of(instance))
+        return RescueRequest(instance=spec, ran=ran, timeout=shutdown_seconds(instance))
 
     def finished(self, instance: Instance, body: RescueRequest, outcome: Outcome) -> Ending:
         """End in ERROR after a timeout, because it is unknown which disk the guest runs from."""
@@ -101,7 +101,7 @@ class Unrescue(HostAction[None, UnrescueRequest]):
     )
 
     def command(self, instance: Instance, prepared: Prepared) -> UnrescueRequest:
-        return UnrescueRequest(instance=guest_spec(instance), timeout=seconds_of(instance))
+        return UnrescueRequest(instance=guest_spec(instance), timeout=shutdown_seconds(instance))
 
     def finished(self, instance: Instance, body: UnrescueRequest, outcome: Outcome) -> Ending:
         """Delete the reference to the rescue image."""

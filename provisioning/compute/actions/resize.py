@@ -27,16 +27,23 @@ from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext, system_context
 from provisioning.common.errors import InvalidInputError, NovellaError, UnavailableError
 from provisioning.compute.actions.base import BROKE, FAILED, HOST_AWAY, B, Ending, HostAction, Prepared, R, Stage
-from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.power import Start
-from provisioning.compute.actions.resize_checks import requested_size
-from provisioning.compute.actions.resize_room import claim_on_host, discard_earlier, is_elsewhere, refuse, undo_resize
-from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.actions.resize_checks import (
+    claim_on_host,
+    discard_earlier,
+    is_elsewhere,
+    refuse,
+    requested_size,
+    undo_resize,
+)
+from provisioning.compute.actions.ways import Button
+from provisioning.compute.errors import InstanceBusyError, NoRoomError
 from provisioning.compute.flavors.sizes import quota_held
-from provisioning.compute.host_link.graceful_stop import seconds_of
+from provisioning.compute.host_link.guest_agent import shutdown_seconds
 from provisioning.compute.host_link.guest_spec import flavor_ref, guest_spec
 from provisioning.compute.host_link.outcome import Outcome, silent_since
-from provisioning.compute.models import Instance
+from provisioning.compute.launch.decisions import NO_VALID_HOST
+from provisioning.compute.models import Instance, InstanceFault
 from provisioning.compute.moves import cold
 from provisioning.compute.moves.begin import begin_move, may_move, move_request
 from provisioning.compute.moves.hosts import leave_second
@@ -55,6 +62,8 @@ NOT_RESTORED = "not_restored"
 """Code of a host's report: the guest could not be restored to its previous state."""
 ON = {PowerState.RUNNING, PowerState.PAUSED}
 SETTLED: dict[str, Any] = {"old_flavor": None, "resized_at": None, "previous_vm_state": ""}
+
+BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +221,7 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
             instance=msgspec.structs.replace(spec, flavor=flavor_ref(instance.old_flavor or instance.flavor)),
             old_flavor=spec.flavor,
             start=instance.vm_state == VmState.ACTIVE,
-            timeout=seconds_of(instance),
+            timeout=shutdown_seconds(instance),
         )
 
     def finished(self, instance: Instance, body: ResizeRequest, outcome: Outcome) -> Ending:
@@ -315,3 +324,37 @@ def size_before(instance: Instance) -> dict[str, Any]:
         raise InvalidInputError(NEVER)
     before: dict[str, Any] = instance.old_flavor
     return before
+
+
+def change_type(context: RequestContext, instance_id: uuid.UUID | str, flavor_id: str) -> Instance:
+    """Resize a stopped server and confirm the resize automatically, inside the caller's transaction.
+
+    Raises the errors of ``resize``, and NoRoomError where ``resize`` would only record a failure.
+    """
+    moved = resize(context, instance_id, flavor_id)
+    if moved.task_state is None:
+        fault = InstanceFault.objects.filter(instance_id=moved.id).order_by("-id").values_list("message", flat=True)[:1]
+        raise NoRoomError(next(iter(fault), NO_VALID_HOST))
+    given.keep(moved.project_id, moved.id, {given.AFTER_RESIZE: STOP})
+    return moved
+
+
+@transaction.atomic
+def start_after_resize(instance: Instance) -> bool:
+    """Request a start of the server after its ``change_type`` in progress; False when no ``change_type`` is in
+    progress.
+    """
+    state.lock([instance.id])
+    requested = given.value_of(instance.id, given.AFTER_RESIZE)
+    if requested == STOP:
+        given.keep(instance.project_id, instance.id, {given.AFTER_RESIZE: START})
+    return requested is not None
+
+
+def confirm_changed_types() -> None:
+    """Confirm the resizes of ``change_type`` that could not be confirmed when they ended because the host was down."""
+    waiting = Instance.objects.filter(vm_state=VmState.RESIZED, task_state=None)
+    for instance in waiting.filter(pk__in=given.resources_with(given.AFTER_RESIZE)).order_by("resized_at")[:BATCH]:
+        with transaction.atomic():
+            state.lock([instance.id])
+            finish_change(Instance.objects.get(pk=instance.pk))

@@ -8,9 +8,9 @@ from compute_agent.contract.commands import CommandBody, ReturnGuestRequest, Rev
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import UnavailableError
 from provisioning.compute.actions.base import BROKE, Ending, Prepared
-from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.resize import SETTLED, SizeAction, finish_change, size_before
-from provisioning.compute.actions.resize_room import is_elsewhere
+from provisioning.compute.actions.resize_checks import is_elsewhere
+from provisioning.compute.actions.ways import Button
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.host_link.allocations import second_of
 from provisioning.compute.host_link.guest_spec import flavor_ref, guest_spec

@@ -9,12 +9,12 @@ from django.utils import timezone
 from compute_agent.contract.commands import DestroyRequest, SnapshotRequest
 from provisioning.common.context import RequestContext, system_context
 from provisioning.compute.actions.base import COULD_NOT, Ending, HostAction, Prepared, Stage
-from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.snapshot import NO_BITS, ImageAction, NewImage, judged
+from provisioning.compute.actions.ways import Button
 from provisioning.compute.disks.block_devices import boots_from_volume
 from provisioning.compute.disks.snapshot_images import ServerImage, holds_ready, remove_image
 from provisioning.compute.host_link import firmware_states
-from provisioning.compute.host_link.graceful_stop import seconds_of
+from provisioning.compute.host_link.guest_agent import shutdown_seconds
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.host_link.release import finish_offload, send_destroy
 from provisioning.compute.models import Allocation, Instance
@@ -68,7 +68,7 @@ class Shelve(ImageAction[None]):
         return SnapshotRequest(
             image_id=prepared.image_id,
             stop=True,
-            timeout=seconds_of(instance),
+            timeout=shutdown_seconds(instance),
             firmware_state=firmware_states.has_state(instance),
         )
 

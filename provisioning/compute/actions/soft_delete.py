@@ -8,9 +8,9 @@ from datetime import datetime
 from compute_agent.contract.commands import CommandBody, PowerRequest
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.base import HostAction, Prepared
-from provisioning.compute.actions.button import Button
+from provisioning.compute.actions.ways import Button
 from provisioning.compute.errors import InstanceBusyError
-from provisioning.compute.host_link.graceful_stop import seconds_of
+from provisioning.compute.host_link.guest_agent import shutdown_seconds
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import host_commands, instance_actions
@@ -58,7 +58,7 @@ class SoftDelete(HostAction[None, PowerRequest]):
         return isinstance(body, PowerRequest) and body.action == "stop"
 
     def command(self, instance: Instance, prepared: Prepared) -> PowerRequest:
-        return PowerRequest(action="stop", timeout=seconds_of(instance))
+        return PowerRequest(action="stop", timeout=shutdown_seconds(instance))
 
 
 class Restore(HostAction[None, PowerRequest]):

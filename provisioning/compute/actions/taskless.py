@@ -16,7 +16,7 @@ from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.records import host_commands, instance_actions
-from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.instance_actions import record_fault
 from provisioning.compute.state_machine import state
 from provisioning.hosts.models import Host
 

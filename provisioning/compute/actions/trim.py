@@ -2,8 +2,8 @@
 
 from compute_agent.contract.commands import TrimRequest
 from provisioning.compute.actions.base import Prepared
-from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.taskless import TasklessAction
+from provisioning.compute.actions.ways import Button
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 

@@ -12,7 +12,7 @@ from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.values.unset import UNSET, Unset
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import FAILED, Ending, HostAction, Prepared
-from provisioning.compute.actions.button import Button
+from provisioning.compute.actions.ways import Button
 from provisioning.compute.disks.snapshot_images import remove_image
 from provisioning.compute.flavors.guest_hardware import check_demands
 from provisioning.compute.host_link import firmware_states

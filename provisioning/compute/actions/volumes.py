@@ -26,7 +26,7 @@ from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.models import BlockDevice, Instance, InstanceAction
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.records import host_commands, instance_actions
-from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.instance_actions import record_fault
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState
 from provisioning.volumes.models import Attachment

@@ -1,4 +1,4 @@
-"""Ways in which actions free a server's host, for plans that empty hosts."""
+"""What an action declares for its callers: its button on pages, and the way in which it frees a server's host."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,6 @@ from provisioning.scheduler import RequestSpec
 
 Obstacles = Mapping[uuid.UUID, str]
 """Server → why this way is not possible, in a sentence; servers without an obstacle are omitted."""
-
 
 Needs = Callable[[RequestSpec, Instance], RequestSpec]
 
@@ -67,3 +66,20 @@ def _reason(check: Callable[[Instance], object], server: Instance) -> str:
         return str(check(server) or "")
     except NovellaError as error:
         return error.message
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """An action's button on pages: its label, its icon, the question before the action and the message after it."""
+
+    position: int
+    """Sort key among the buttons, lowest first."""
+    name: str
+    """Name of the action in the URL of its confirmation page."""
+    label: str
+    icon: str
+    question: str
+    consequence: str
+    message: str
+    """Shown after the action has begun; ``{name}`` is replaced by the server's name."""
+    danger: bool = False

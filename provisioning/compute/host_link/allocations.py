@@ -14,7 +14,7 @@ from django.db.models import BigIntegerField, CharField, F, Field, Q, QuerySet, 
 from provisioning.common.database.prepared import Prepared, PreparedDeleteReturning, PreparedInsert, PreparedUpdate
 from provisioning.compute.flavors.sizes import Room, room_of
 from provisioning.compute.models import Allocation, Instance, Migration, MoveAllocation, ServerGroup
-from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
+from provisioning.compute.selectors.hosts import disk_limit, memory_limit, vcpus_limit
 from provisioning.compute.selectors.server_groups import group_of
 from provisioning.hosts.models import Host
 from provisioning.scheduler import GroupSpec, group_allows, options_of

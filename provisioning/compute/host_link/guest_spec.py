@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from django.conf import settings
 
 from compute_agent.contract.build import (
     FlavorRef,
@@ -20,13 +21,14 @@ from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import NotFoundError
 from provisioning.common.values.ids import read_id
 from provisioning.compute.disks import block_devices
-from provisioning.compute.host_link.cpu_baseline import baseline_of
-from provisioning.compute.models import Instance
+from provisioning.compute.models import AggregateHost, Instance
 from provisioning.compute.records import passwords
+from provisioning.compute.selectors.block_devices import tags_of_interfaces
 from provisioning.compute.selectors.host_offers import boot_properties
-from provisioning.compute.selectors.interfaces import tags_of_interfaces
 from provisioning.compute.states import VmState
+from provisioning.cpus.selectors import common_features
 from provisioning.ec2.metadata_options import DEFAULT_HOPS, REQUIRED, options_of
+from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.images.records.properties import text_of
 from provisioning.images.records.references import image_ref
@@ -35,6 +37,9 @@ from provisioning.network import selectors as network
 
 IMAGE, KERNEL, RAMDISK = "image_id", "kernel_id", "ramdisk_id"
 """Keys of an instance's images: its own image, and the properties with its kernel and ramdisk."""
+
+MARK = "cpu_baseline"
+"""Key of an aggregate's metadata: ``true`` if its hosts share a baseline."""
 
 
 def guest_spec(
@@ -161,3 +166,23 @@ def _tagged(ports: list[PortRef], instance: Instance) -> list[PortRef]:
     """Add the owner's tags to the interfaces."""
     tags = tags_of_interfaces(instance)
     return [msgspec.structs.replace(port, tag=tags[port.id]) if port.id in tags else port for port in ports]
+
+
+def baseline_of(host_id: uuid.UUID | None, zone: str) -> list[str] | None:
+    """Return the features of a guest on a host in a zone, sorted; None: all that its host offers."""
+    if settings.CPU_BASELINE == "host":
+        return None
+    hosts = Host.objects.all()
+    if settings.CPU_BASELINE == "zone":
+        hosts = hosts.filter(availability_zone=zone)
+    elif settings.CPU_BASELINE == "aggregate":
+        marked = _marked(host_id) if host_id is not None else []
+        if not marked:
+            return None
+        hosts = hosts.filter(id__in=AggregateHost.objects.filter(aggregate__in=marked).values("host"))
+    return common_features(hosts)
+
+
+def _marked(host_id: uuid.UUID) -> list[int]:
+    rows = AggregateHost.objects.filter(host=host_id).values_list("aggregate_id", "aggregate__metadata")
+    return [key for key, metadata in rows if str(metadata.get(MARK, "")).lower() == "true"]

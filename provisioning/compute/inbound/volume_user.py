@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Sequence
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, Sum
 
 from provisioning.common.database.retry import when_broken_off
 from provisioning.common.values.ids import NOBODY
@@ -19,14 +19,15 @@ from provisioning.compute.actions.live_migrate import LiveMigrate
 from provisioning.compute.actions.rebuild import RebuildAction
 from provisioning.compute.actions.refresh_volume import send_refresh
 from provisioning.compute.actions.swap_volume import SwapVolume
-from provisioning.compute.actions.volume_rebuilds import NOT_WRITTEN
+from provisioning.compute.actions.volume_rebuilds import NOT_WRITTEN, STEP
 from provisioning.compute.actions.volumes import send_removal
 from provisioning.compute.disks import block_devices
+from provisioning.compute.disks.block_devices import BEING_MADE
 from provisioning.compute.host_link import volume_commands
-from provisioning.compute.inbound import volume_progress
+from provisioning.compute.launch.attempts import MAPPING
 from provisioning.compute.launch.builds import build_kind_of, is_waiting
 from provisioning.compute.launch.retry import cast_schedule, fail
-from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.models import BlockDevice, Instance, InstanceActionEvent
 from provisioning.compute.moves import cold
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.state_machine import state
@@ -51,6 +52,12 @@ AWAY = "The server is not running on its host."
 TAKEN = "An operator has detached the volume from the server."
 NOT_CONNECTED = "Volume {volume} could not be connected: {reason}"
 NOT_MADE = "Block Device Mapping is Invalid: volume {volume} could not be created. {reason}"
+
+STEPS = {
+    TaskState.BLOCK_DEVICE_MAPPING: ("create", MAPPING),
+    TaskState.REBUILD_BLOCK_DEVICE_MAPPING: ("rebuild", STEP),
+}
+"""task_state → the action and step that wait for volumes."""
 
 
 class Servers(uses.VolumeUser):
@@ -84,7 +91,7 @@ class Servers(uses.VolumeUser):
             cast_here(TOPIC, REIMAGED, volume_id=str(volume.id), message=message)
 
     def progressed(self, volume: Volume) -> None:
-        volume_progress.show(volume)
+        show(volume)
 
     def changed(self, volume: Volume) -> None:
         cast_here(TOPIC, CHANGED, volume_id=str(volume.id))
@@ -315,3 +322,26 @@ def _waiting_for(volume_id: str) -> list[Instance]:
     state.lock(ids)
     rows = Instance.objects.select_related("host").filter(id__in=ids).order_by("id")
     return [instance for instance in rows if is_waiting(instance)]
+
+
+def show(volume: Volume) -> None:
+    """Write the copied bytes of the server's new volumes to the step that waits for this volume. Locks no server."""
+    waiting = BlockDevice.objects.filter(volume_id=volume.id, instance__task_state__in=STEPS)
+    for device in waiting.select_related("instance"):
+        _show(device.instance)
+
+
+def _show(instance: Instance) -> None:
+    action, name = STEPS[TaskState(instance.task_state or "")]
+    row = instance_actions.current(instance.id, action)
+    running = InstanceActionEvent.objects.filter(action=row, name=name, attempt=instance.attempt, finished_at=None)
+    step = running.select_related("action").first() if row is not None else None
+    if step is None:
+        return
+    ids = BlockDevice.objects.filter(instance=instance, volume_id__isnull=False).values("volume_id")
+    sums = Volume.objects.filter(id__in=ids, status__in=BEING_MADE, progress_total__gt=0).aggregate(
+        done=Sum("progress_bytes"), total=Sum("progress_total")
+    )
+    step.detail = {**step.detail, **{key: str(value or 0) for key, value in sums.items()}}
+    if running.update(detail=step.detail):
+        state.announce_steps(instance, [step])

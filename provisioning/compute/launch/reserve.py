@@ -15,7 +15,7 @@ from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import Instance
 from provisioning.compute.records.names import hostname_for, numbered, numbered_host
 from provisioning.compute.records.passwords import sealed
-from provisioning.compute.state_machine.deadlines import deadline_of
+from provisioning.compute.state_machine.state import deadline_of
 from provisioning.network.addressing import usual_form
 from provisioning.network.services import allocate_automatic
 from provisioning.quotas.services.ledger import reserve

@@ -28,8 +28,7 @@ from provisioning.compute.launch.hand_off import creates_root
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import host_commands, instance_actions
-from provisioning.compute.records.faults import record_fault
-from provisioning.compute.records.instance_actions import Step
+from provisioning.compute.records.instance_actions import Step, record_fault
 from provisioning.compute.records.migration_records import evacuated_from, set_migration
 from provisioning.compute.services.hosts import build_failed
 from provisioning.compute.state_machine import state

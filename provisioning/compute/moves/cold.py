@@ -29,7 +29,7 @@ from provisioning.compute.disks import block_devices
 from provisioning.compute.flavors.sizes import quota_held
 from provisioning.compute.host_link import firmware_states
 from provisioning.compute.host_link.allocations import exchange, raise_attempt, release_second, second_of
-from provisioning.compute.host_link.graceful_stop import seconds_of
+from provisioning.compute.host_link.guest_agent import shutdown_seconds
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.host_link.release import is_cut_off, send_destroy
@@ -39,10 +39,10 @@ from provisioning.compute.moves import returning
 from provisioning.compute.moves.origins import origin_of
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import host_commands, instance_actions
-from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.instance_actions import record_fault
 from provisioning.compute.records.migration_records import MIGRATION, set_migration
 from provisioning.compute.state_machine import state
-from provisioning.compute.state_machine.deadlines import deadline_of
+from provisioning.compute.state_machine.state import deadline_of
 from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
@@ -116,7 +116,7 @@ def send(instance: Instance, source: Host, target_id: uuid.UUID) -> None:
     firmware = firmware_states.has_state(instance)
     if firmware:
         firmware_states.discard(instance)
-    body = SendGuestRequest(target=str(target_id), timeout=seconds_of(instance), firmware_state=firmware)
+    body = SendGuestRequest(target=str(target_id), timeout=shutdown_seconds(instance), firmware_state=firmware)
     host_commands.send(source.id, instance.id, instance.attempt, body, instance.task_deadline)
 
 

@@ -14,7 +14,7 @@ from provisioning.compute.host_link.release import GUEST, has_shared_disks, is_c
 from provisioning.compute.models import Allocation, Instance, Migration
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import instance_actions
-from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.instance_actions import record_fault
 from provisioning.compute.records.migration_records import EVACUATION
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState

@@ -12,6 +12,7 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.database.prepared import Prepared, PreparedInsert, PreparedUpdate
 from provisioning.compute.models import (
+    Instance,
     InstanceAction,
     InstanceActionEvent,
     InstanceFault,
@@ -247,3 +248,10 @@ _WRITE_ENDED = PreparedInsert(
     unique=_STEP,
     update=("started_at", "finished_at", "result", "host", "detail", "message"),
 )
+
+
+def record_fault(instance: Instance, message: str, *, details: str = "", host_name: str = "") -> None:
+    """Store a fault: ``message`` for the owner (without host names), ``details`` and ``host_name`` for operators."""
+    InstanceFault.objects.create(
+        instance=instance, code=500, message=message[:1024], details=details[:20_000], host_name=host_name
+    )

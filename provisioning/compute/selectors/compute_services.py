@@ -9,13 +9,19 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.values.numbers import MAX_INTEGER
+from provisioning.compute.models import Aggregate
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import INTERNAL_ZONE, hosts_for, is_alive
+from provisioning.identity import policy
 from provisioning.jobs import selectors as rpc
 
 COMPUTE, SCHEDULER, CONDUCTOR = "nova-compute", "nova-scheduler", "nova-conductor"
 SCHEDULING = "scheduler"
 """Topic of the queue whose workers schedule servers."""
+
+SEEING_AGGREGATES = ("os_compute_api:os-aggregates:index", "os_compute_api:os-aggregates:show")
+"""Policy rules for reading aggregates; the API checks the rule of its operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +98,18 @@ def _workers() -> Iterator[ComputeService]:
 
 def _order(service: ComputeService) -> tuple[str, str]:
     return service.binary, service.host
+
+
+def aggregates_for(context: RequestContext) -> list[Aggregate]:
+    """Return all aggregates with their hosts, oldest first, in two queries.  Raises ForbiddenError."""
+    policy.enforce(context, SEEING_AGGREGATES[0])
+    return list(Aggregate.objects.prefetch_related("hosts").order_by("id"))
+
+
+def aggregate_for(context: RequestContext, aggregate_id: int) -> Aggregate:
+    """Return one aggregate.  Raises ForbiddenError, NotFoundError."""
+    policy.enforce(context, SEEING_AGGREGATES[1])
+    aggregate = Aggregate.objects.filter(pk=aggregate_id).first() if 0 < aggregate_id <= MAX_INTEGER else None
+    if aggregate is None:
+        raise NotFoundError(f"Aggregate {aggregate_id} could not be found.")
+    return aggregate

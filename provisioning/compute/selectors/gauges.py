@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce
 
 from provisioning.compute.models import Instance, Migration
 from provisioning.compute.records.migration_records import EVACUATION, LIVE_MIGRATION, MIGRATION, OPEN, RESIZE
-from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
+from provisioning.compute.selectors.hosts import disk_limit, memory_limit, vcpus_limit
 from provisioning.compute.states import VmState
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import alive, wrong_clock

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from provisioning.common.database.prepared import Prepared
 from provisioning.compute.models import Aggregate, AggregateHost, Instance
-from provisioning.compute.selectors.capacity import disk_limit, memory_limit, vcpus_limit
+from provisioning.compute.selectors.hosts import disk_limit, memory_limit, vcpus_limit
 from provisioning.compute.states import DISK_TASKS
 from provisioning.hosts.models import CachedImage, Host
 from provisioning.hosts.selectors import long_ago, seen_since

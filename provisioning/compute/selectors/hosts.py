@@ -4,11 +4,12 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from django.db.models import Count, Sum
+from django.db.models import BigIntegerField, Count, ExpressionWrapper, F, FloatField, Func, Sum
+from django.db.models.functions import Coalesce
 
 from provisioning.compute.models import Instance
-from provisioning.compute.selectors.capacity import limits_of
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 from provisioning.scheduler import HostState
@@ -88,3 +89,58 @@ def state_of(host: Host, now: datetime) -> HostState:
         max_instances=host.aggregate_max_instances,
         max_io_ops=host.aggregate_max_io_ops,
     )
+
+
+class Whole(Func):
+    """A number truncated to an integer."""
+
+    arity = 1
+    output_field = BigIntegerField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> Any:
+        """SQLite's cast truncates."""
+        return self.as_sql(compiler, connection, template="CAST(%(expressions)s AS INTEGER)", **extra)
+
+    def as_postgresql(self, compiler: Any, connection: Any, **extra: Any) -> Any:
+        """PostgreSQL's cast rounds, so the number is truncated first."""
+        return self.as_sql(compiler, connection, template="TRUNC(%(expressions)s)::bigint", **extra)
+
+
+def ratio(resource: str) -> Coalesce:
+    """Return the allocation ratio of ``cpu``, ``ram`` or ``disk``: of the host's aggregates, or its own."""
+    return Coalesce(F(f"aggregate_{resource}_ratio"), F(f"{resource}_allocation_ratio"))
+
+
+def _whole(total: Any, resource: str) -> Whole:
+    return Whole(ExpressionWrapper(total * ratio(resource), output_field=FloatField()))
+
+
+def vcpus_limit() -> Whole:
+    """Return the number of vCPUs that may be allocated."""
+    return _whole(F("vcpus_total"), "cpu")
+
+
+def memory_limit() -> Whole:
+    """Return the MiB of memory that may be allocated."""
+    return _whole(F("memory_mb_total") - F("reserved_memory_mb"), "ram")
+
+
+def disk_limit() -> Whole:
+    """Return the GiB of disk that may be allocated."""
+    return _whole(F("disk_gb_total") - F("reserved_disk_gb"), "disk")
+
+
+def limits_of(host: Host) -> tuple[int, int, int]:
+    """Return the limits of a host, computed in Python: vCPUs, MiB of memory, GiB of disk."""
+    cpu, ram, disk = (_ratio(host, resource) for resource in ("cpu", "ram", "disk"))
+    return (
+        int(host.vcpus_total * cpu),
+        int((host.memory_mb_total - host.reserved_memory_mb) * ram),
+        int((host.disk_gb_total - host.reserved_disk_gb) * disk),
+    )
+
+
+def _ratio(host: Host, resource: str) -> float:
+    by_aggregates: float | None = getattr(host, f"aggregate_{resource}_ratio")
+    own: float = getattr(host, f"{resource}_allocation_ratio")
+    return own if by_aggregates is None else by_aggregates

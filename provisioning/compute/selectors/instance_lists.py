@@ -1,20 +1,40 @@
 """Filters and sort keys of lists of servers."""
 
+import re
 import uuid
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
+import re2
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, TextField, Value, When
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
+from provisioning.common.errors import InvalidInputError
 from provisioning.common.lists.listing import NOTHING, Filter, Listing, Sort
 from provisioning.common.values.ids import NOBODY, read_id
+from provisioning.common.values.patterns import as_in_postgresql
 from provisioning.compute.models import Instance, InstanceTag
-from provisioning.compute.selectors.patterns import matching
 from provisioning.compute.states import STATUSES, VmState
 from provisioning.network.models import FixedIP
+
+LONGEST = 255
+"""Maximum number of characters of a pattern, as of a name."""
+MOST_REPETITIONS = 2
+
+_PLAIN = re.compile(r"(\^?)([^\\^$.|?*+()\[\]{}]*)(\$?)")
+_PIECE = re.compile(
+    r"""
+    \\[dDwWsS] | \\[^0-9a-zA-Z]              # a kind of character, or one taken literally
+    | \[\^?\]?(?:[^\]\[\\]|\\[^0-9a-zA-Z])*\]   # a set
+    | (?P<repeat>[*+?]|\{\d{1,2}(?:,\d{0,2})?\})
+    | (?P<group>\((?!\?)|\))
+    | (?P<edge>[\^$|])
+    | [^\\\[\](){}*+?^$|]
+    """,
+    re.VERBOSE,
+)
 
 
 class Filters(TypedDict, total=False):
@@ -251,3 +271,46 @@ INSTANCES = Listing[Instance](
     no_marker="marker [{marker}] not found",
 )
 """Lists of servers. A filter without an entry is compared with the column of the same name."""
+
+
+def matching(column: str, pattern: str, field: str) -> Q:
+    """Match rows whose column contains the pattern. Raises InvalidInputError (``field``) for a disallowed pattern."""
+    plain = _PLAIN.fullmatch(pattern)
+    if plain is None:
+        return Q(**{f"{column}__iregex": checked(pattern, field)})
+    begins, text, ends = plain.groups()
+    lookup = {(True, True): "iexact", (True, False): "istartswith", (False, True): "iendswith"}.get(
+        (bool(begins), bool(ends)), "icontains"
+    )
+    return Q(**{f"{column}__{lookup}": text})
+
+
+def checked(pattern: str, field: str) -> str:
+    """Return an equivalent pattern for all databases. Raises InvalidInputError (``field``) for a disallowed pattern."""
+    if "\0" in pattern or len(pattern) > LONGEST:
+        raise _invalid(pattern, field)
+    text = re.sub(r"(?<!\\)\.\*\$?$", "", re.sub(r"^\^?\.\*", "", pattern)) if "|" not in pattern else pattern
+    at, repetitions, before = 0, 0, "edge"
+    while at < len(text):
+        piece = _PIECE.match(text, at)
+        if piece is None:
+            raise _invalid(pattern, field)
+        if piece["repeat"]:
+            repetitions += 1
+            if before != "one" or repetitions > MOST_REPETITIONS:
+                raise _invalid(pattern, field)
+        before = piece.lastgroup or "one"
+        at = piece.end()
+    try:
+        as_in_postgresql(f"(?i){text}")
+    except re2.error as error:
+        raise _invalid(pattern, field) from error
+    return text
+
+
+def _invalid(pattern: str, field: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"Invalid input for query parameters {field}. Value: {pattern[:64]}. It is not a supported pattern:"
+        f" at most {LONGEST} characters and {MOST_REPETITIONS} repetitions, none of a group.",
+        field=field,
+    )

@@ -12,13 +12,13 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError, NotAuthenticatedError, NotFoundError
+from provisioning.common.errors import ConflictError, InvalidInputError, NotAuthenticatedError, NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.errors import ConsoleTakenError
 from provisioning.compute.models import ConsoleToken, Instance, InstanceAction
-from provisioning.compute.services.running import check_running
-from provisioning.compute.states import VmState
+from provisioning.compute.states import TaskState, VmState
 from provisioning.events.services import record
 from provisioning.identity import policy
 from provisioning.identity.authentication import token_store
@@ -36,6 +36,16 @@ MOST_UNUSED = 10
 LONGEST_VALUE = 128
 """Maximum number of characters of a presented token; issued tokens are shorter."""
 _VOID = "This console URL was already used, has expired or is unknown. Request a new one."
+
+_NO_GUEST = {VmState.BUILDING, VmState.SHELVED_OFFLOADED, VmState.SOFT_DELETED, VmState.DELETED}
+_GOING = {
+    TaskState.DELETING,
+    TaskState.SOFT_DELETING,
+    TaskState.SHELVING_OFFLOADING,
+    TaskState.REBUILDING,
+    TaskState.REBUILD_BLOCK_DEVICE_MAPPING,
+    TaskState.REBUILD_SPAWNING,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,3 +205,10 @@ def _was_replaced(row: ConsoleToken, instance: Instance) -> bool:
 
 def _digest(token: str) -> str:
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
+
+
+def check_running(instance: Instance) -> None:
+    """Raise ConflictError unless the server's guest is running or paused."""
+    there = instance.host_id is not None and instance.vm_state not in _NO_GUEST and instance.task_state not in _GOING
+    if not there or instance.power_state not in (PowerState.RUNNING, PowerState.PAUSED):
+        raise ConflictError(f"Instance {instance.id} is not ready")

@@ -19,7 +19,7 @@ from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.compute.notifications import Note, notify
 from provisioning.compute.records import instance_actions
 from provisioning.compute.selectors.history import TUNNEL
-from provisioning.compute.services.running import check_running
+from provisioning.compute.services.remote_consoles import check_running
 from provisioning.compute.state_machine import state
 from provisioning.identity import policy
 from provisioning.network import selectors as network

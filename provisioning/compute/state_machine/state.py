@@ -6,9 +6,11 @@ import functools
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.db.models import Model, QuerySet, Value
 from django.db.models.expressions import Combinable
@@ -22,11 +24,19 @@ from provisioning.compute.models import BlockDevice, Instance, InstanceAction, I
 from provisioning.compute.notifications import Note
 from provisioning.compute.records import instance_actions
 from provisioning.compute.records.instance_actions import Step
-from provisioning.compute.state_machine.deadlines import deadline_of
 from provisioning.compute.states import LEGAL, TRANSITION_NAMES, State, TaskState, VmState, api_status
+from provisioning.compute.states import TaskState as T
 from provisioning.events.services import Entry, record_all
 from provisioning.volumes.models import Volume
 from provisioning.volumes.state_machine.state import keep_still, kept_still
+
+SETTING_OF: dict[T, str] = {
+    **dict.fromkeys((T.SCHEDULING, T.NETWORKING), "CAST_TIMEOUT"),
+    **dict.fromkeys((T.BLOCK_DEVICE_MAPPING, T.SPAWNING, T.EVACUATING), "BUILD_TIMEOUT"),
+}
+"""task_state → name of the setting with its timeout in seconds, without ``NOVELLA_``. TASK_TIMEOUTS overrides it for
+single tasks. Server actions add their tasks when they are registered.
+"""
 
 
 def lock(ids: Iterable[uuid.UUID]) -> None:
@@ -309,3 +319,28 @@ def expire_builds(host_id: uuid.UUID) -> None:
     """Let the builds on a host that is certainly off be overdue now, so that the reaper ends them."""
     rows = Instance.objects.filter(host_id=host_id, task_state=TaskState.SPAWNING)
     rows.update(task_deadline=timezone.now())
+
+
+def seconds_of(task_state: str) -> int:
+    """Return the timeout of a task in seconds; CAST_TIMEOUT is limited to BUILD_TIMEOUT."""
+    own: int | None = settings.TASK_TIMEOUTS.get(str(T(task_state).value))
+    if own is not None:
+        return own
+    name = SETTING_OF[T(task_state)]
+    seconds: int = getattr(settings, name)
+    return min(seconds, settings.BUILD_TIMEOUT) if name == "CAST_TIMEOUT" else seconds
+
+
+def deadline_of(task_state: str | None, now: datetime) -> datetime | None:
+    """Return the deadline of an instance that enters ``task_state`` now."""
+    return None if task_state is None else now + timedelta(seconds=seconds_of(task_state))
+
+
+def check() -> None:
+    """Raise ImproperlyConfigured when NOVELLA_TASK_TIMEOUTS contains an unknown task."""
+    unknown = sorted(set(settings.TASK_TIMEOUTS) - set(T.values))
+    if unknown:
+        raise ImproperlyConfigured(
+            f"NOVELLA_TASK_TIMEOUTS names {', '.join(unknown)}, which is not a task_state; the task states are"
+            f" {', '.join(T.values)}."
+        )

@@ -7,8 +7,7 @@ from django.utils import timezone
 
 from provisioning.common.context import system_context
 from provisioning.common.errors import NovellaError
-from provisioning.compute.actions.resize import ConfirmResize
-from provisioning.compute.actions.type_changes import confirm_changed_types
+from provisioning.compute.actions.resize import ConfirmResize, confirm_changed_types
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.jobs.registry import periodic

@@ -17,25 +17,29 @@ from django.db.models import Max
 from django.utils import timezone
 from msgspec.structs import replace
 
-from compute_agent.contract.build import AddressPair, GuestInterface
+from compute_agent.contract.build import AddressPair, GuestInterface, NetworkRef, PortRef, Segment
 from compute_agent.contract.messages import GuestState
+from provisioning.common.context import RequestContext
 from provisioning.common.database.lookups import Among, Ids
 from provisioning.common.database.prepared import Prepared
 from provisioning.common.database.retry import when_broken_off
-from provisioning.common.errors import NovellaError
+from provisioning.common.errors import ConflictError, NovellaError
 from provisioning.common.values.ids import read_id
-from provisioning.compute.actions.interfaces import send_refresh
+from provisioning.compute.actions.interfaces import send_attach, send_detach, send_refresh
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.host_link.release import remove_interface, write_interfaces
 from provisioning.compute.models import Instance, InstanceActionEvent, InterfaceDifference
 from provisioning.compute.records import host_commands
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState
+from provisioning.compute.upkeep.adoption import RULE
 from provisioning.compute.upkeep.reconcile import SETTLED
 from provisioning.hosts.models import Host
+from provisioning.identity import policy
 from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
 from provisioning.network.models import Port
+from provisioning.network.selectors.instances import TAP_LENGTH
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +65,9 @@ _RECORDED = Prepared(
     ),
     ids=Ids(),
 )
+
+OTHERWISE = "The difference between guest and record has changed."
+BUSY = "The server has a task; try again later."
 
 
 def resend_interfaces() -> Iterable[str]:
@@ -296,3 +303,65 @@ def _hold_back(guest: GuestState) -> None:
         network_id = read_id(each.network_id)
         if network_id is not None:
             network.hold_addresses_back(network_id, each.addresses)
+
+
+@when_broken_off
+def add_to_record(context: RequestContext, row: InterfaceDifference) -> None:
+    """Add the guest's interface to the server's record. Raises ForbiddenError, and ConflictError with the reason."""
+    policy.enforce(context, RULE)
+    with transaction.atomic():
+        instance = _locked(row, EXTRA)
+        if reason := add_reported(instance, _interface(row)):
+            raise ConflictError(reason)
+        row.delete()
+        send_refresh(instance)
+
+
+@when_broken_off
+def unplug(context: RequestContext, row: InterfaceDifference) -> None:
+    """Unplug the interface from the guest. Raises ForbiddenError, ConflictError."""
+    policy.enforce(context, RULE)
+    with transaction.atomic():
+        instance, interface = _locked(row, EXTRA), _interface(row)
+        if row.port_id is None:
+            raise ConflictError("The host does not know which port it is: rebuild the server.")
+        network = NetworkRef(
+            id=interface.network_id, name="", bridge="", cidr="0.0.0.0/32", gateway=None, segment=Segment(type="local")
+        )
+        key = str(row.port_id)
+        port = PortRef(id=key, mac_address=row.mac_address, tap=f"tap{key[:TAP_LENGTH]}", network=network, fixed_ips=[])
+        send_detach(instance, port)
+        row.delete()
+
+
+@when_broken_off
+def plug_in(context: RequestContext, row: InterfaceDifference) -> None:
+    """Plug the interface into the guest again. Raises ForbiddenError, ConflictError."""
+    policy.enforce(context, RULE)
+    with transaction.atomic():
+        send_attach(_locked(row, MISSING), str(row.port_id))
+        row.delete()
+
+
+def acknowledge(context: RequestContext, row: InterfaceDifference) -> None:
+    """Delete the row of a restored interface. Raises ForbiddenError, and ConflictError while the guest still differs
+    from the record.
+    """
+    policy.enforce(context, RULE)
+    if not InterfaceDifference.objects.filter(pk=row.pk, kind=GIVEN_BACK).delete()[0]:
+        raise ConflictError("Decide first.")
+
+
+def _locked(row: InterfaceDifference, kind: InterfaceDifference.Kind) -> Instance:
+    """Lock the server and return it. Raises ConflictError when the difference has changed or the server has a task."""
+    state.lock([row.instance_id])
+    instance = Instance.objects.select_related("host").filter(id=row.instance_id, host_id=row.host_id).first()
+    if instance is None or not InterfaceDifference.objects.filter(pk=row.pk, kind=kind).exists():
+        raise ConflictError(OTHERWISE)
+    if instance.task_state is not None:
+        raise ConflictError(BUSY)
+    return instance
+
+
+def _interface(row: InterfaceDifference) -> GuestInterface:
+    return msgspec.convert(row.said, GuestInterface)

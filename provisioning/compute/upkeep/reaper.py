@@ -11,12 +11,13 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
 from compute_agent.contract.commands import BuildRequest
-from compute_agent.contract.messages import SERVER
+from compute_agent.contract.messages import SERVER, decode_command_body
 from compute_agent.contract.power import PowerState
 from provisioning.common.database.retry import when_broken_off
-from provisioning.compute.actions.registry import of_task
+from provisioning.compute.actions.registry import awaiting, of_task
+from provisioning.compute.actions.taskless import TasklessAction
 from provisioning.compute.host_link.guest_spec import guest_spec
-from provisioning.compute.host_link.outcome import SILENT, Outcome
+from provisioning.compute.host_link.outcome import SILENT, Outcome, silent_since
 from provisioning.compute.host_link.release import finish_delete, host_holding, send_destroy
 from provisioning.compute.launch.builds import LAUNCH, build_kind_of, is_waiting
 from provisioning.compute.launch.finished import finished
@@ -25,13 +26,13 @@ from provisioning.compute.launch.retry import cast_schedule, fail, retry
 from provisioning.compute.models import Allocation, Instance, MoveAllocation
 from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.records import host_commands, instance_actions
-from provisioning.compute.records.faults import record_fault
+from provisioning.compute.records.instance_actions import record_fault
 from provisioning.compute.records.migration_records import OPEN
 from provisioning.compute.state_machine import state
-from provisioning.compute.state_machine.deadlines import seconds_of
+from provisioning.compute.state_machine.state import seconds_of
 from provisioning.compute.states import TaskState, VmState
-from provisioning.compute.upkeep import side_commands
 from provisioning.hosts import commands, rejected
+from provisioning.hosts.models import HostCommand
 from provisioning.hosts.selectors import alive, is_alive
 from provisioning.jobs.periodic.absence import absence
 from provisioning.jobs.registry import periodic
@@ -67,8 +68,8 @@ def reap() -> None:
         _guarded(instance, _ask_to_destroy)
     for row in _left_seconds():
         _guarded(row.instance, leave_second)
-    for instance in side_commands.overdue(BATCH):
-        _guarded(instance, side_commands.end)
+    for instance in overdue_commands(BATCH):
+        _guarded(instance, end)
 
 
 @when_broken_off
@@ -250,3 +251,36 @@ def _ask_to_destroy(instance: Instance) -> None:
     host_id = Allocation.objects.filter(instance=instance).values_list("host_id", flat=True).first()
     if host_id is not None:
         send_destroy(instance.id, host_id, instance.attempt)
+
+
+def overdue_commands(most: int) -> list[Instance]:
+    """Return at most ``most`` instances with an overdue command that no task waits for."""
+    ids = list(host_commands.beside_overdue().order_by("deadline").values_list("subject_id", flat=True)[:most])
+    return list(Instance.objects.filter(id__in=ids).order_by("id"))
+
+
+def end(seen: Instance) -> None:
+    """End an instance's overdue commands that no task waits for, inside the caller's transaction.
+
+    The deadline is extended for commands queued on a host that is up, and for those that only the host can end
+    (``TasklessAction.ends_by_report``). Commands of older attempts end without effect.
+    """
+    state.lock([seen.id])
+    instance = Instance.objects.select_related("host").get(id=seen.id)
+    if rejected.awaited(SERVER, instance.id, instance.attempt):
+        return
+    for command in host_commands.beside_overdue().filter(subject_id=instance.id).order_by("created_at"):
+        until = commands.waits_there(command, instance.host) if instance.host_id == command.host_id else None
+        if until is not None:
+            HostCommand.objects.filter(pk=command.pk, finished_at=None).update(deadline=until)
+            continue
+        body = decode_command_body(command.body)
+        current = instance.attempt == command.generation and instance.host_id == command.host_id
+        action = awaiting(instance, body) if current else None
+        if isinstance(action, TasklessAction) and action.ends_by_report:
+            later = timezone.now() + timedelta(seconds=command.timeout or 0)
+            HostCommand.objects.filter(pk=command.pk, finished_at=None).update(deadline=later)
+            continue
+        commands.finish(command.host_id, command.id)
+        if action is not None:
+            action.end(instance, body, silent_since(command.created_at))

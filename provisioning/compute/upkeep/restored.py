@@ -13,7 +13,7 @@ from provisioning.compute.launch.builds import build_kind_of, is_waiting
 from provisioning.compute.launch.retry import fail
 from provisioning.compute.models import Allocation, Instance, MoveAllocation
 from provisioning.compute.records import host_commands
-from provisioning.compute.state_machine.deadlines import deadline_of
+from provisioning.compute.state_machine.state import deadline_of
 from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand

@@ -1,9 +1,4 @@
-"""Volumes that guests have open without an attachment.
-
-A volume is unplugged if the guest's host was forced down and is up again, or if an operator has detached the volume by
-force, so that no two servers write to one volume. If instead the records of the attachment were lost, the volume stays
-in the guest, and is attached again when the volume's host has reported the attachment.
-"""
+"""Volumes that guests have open without an attachment: lost attachments are restored, others are reported."""
 
 import logging
 import uuid
@@ -16,11 +11,11 @@ from compute_agent.contract.messages import GuestState
 from provisioning.common.database.retry import when_broken_off
 from provisioning.common.values.ids import read_id
 from provisioning.compute.actions.volumes import send_removal
-from provisioning.compute.models import Instance
+from provisioning.compute.disks import block_devices, device_names
+from provisioning.compute.models import BlockDevice, Instance, InstanceActionEvent
 from provisioning.compute.records import host_commands
 from provisioning.compute.state_machine import state
 from provisioning.compute.states import VmState
-from provisioning.compute.upkeep import kept_volumes
 from provisioning.compute.upkeep.reconcile import SETTLED
 from provisioning.volumes.inbound import kept_open, older_records
 from provisioning.volumes.models import Attachment, Volume
@@ -67,7 +62,7 @@ def _settle(host_id: uuid.UUID, instance_id: uuid.UUID, strange: Collection[uuid
         strange = set(strange) - (_attached([instance.id]).get(instance.id, set()) - held.keys())
         for volume in Volume.objects.filter(id__in=strange).order_by("id"):
             if volume.id in held:
-                kept_volumes.attach_reported(instance, volume, held[volume.id])
+                attach_reported(instance, volume, held[volume.id])
                 continue
             if _may_be_rightful(instance, volume):
                 continue
@@ -97,4 +92,45 @@ def _may_be_rightful(instance: Instance, volume: Volume) -> bool:
     if older_records.is_unheard(volume):
         return True
     open_elsewhere = Attachment.objects.filter(volume_id=volume.id).exclude(connection={})
-    return not kept_volumes.was_given(instance, volume.id) and not open_elsewhere.exists()
+    return not was_given(instance, volume.id) and not open_elsewhere.exists()
+
+
+def attach_reported(instance: Instance, volume: Volume, attachment: Attachment) -> None:
+    """Attach the guest's volume to a locked server, in the caller's transaction.
+
+    Ignored for a volume of another project, because a host's report alone does not justify it.
+    """
+    if volume.project_id != instance.project_id:
+        log.warning("The guest of instance %s has the volume %s of another project.", instance.id, volume.id)
+        return
+    device = _device(instance, volume)
+    if kept_open.assign(attachment, instance.id, device.device_name):
+        device.attachment_id, device.plugged, device.leaving = attachment.id, True, False
+        device.save()
+        state.announce_all(instance, [{}])
+        log.warning("Instance %s got the volume %s back, which its guest has.", instance.id, volume.id)
+
+
+def was_given(instance: Instance, volume_id: uuid.UUID) -> bool:
+    """Whether the server's history contains an attachment or detachment of the volume."""
+    steps = InstanceActionEvent.objects.filter(action__instance_id=instance.id, detail__volume_id=str(volume_id))
+    return steps.exists()
+
+
+def _device(instance: Instance, volume: Volume) -> BlockDevice:
+    """Return the disk of the volume, or a new one with the next free name, which may differ from the guest's."""
+    devices = block_devices.devices_of(instance.id)
+    for each in devices:
+        if each.volume_id == volume.id:
+            return each
+    device = BlockDevice(
+        instance=instance,
+        position=max((each.position for each in devices), default=-1) + 1,
+        source_type="volume",
+        destination_type="volume",
+        volume_id=volume.id,
+        size=volume.size_gb,
+    )
+    hardware = device_names.hardware_of(instance.image_properties, instance.flavor)
+    device_names.choose([device], device_names.taken(instance, devices), hardware)
+    return device

@@ -1,22 +1,32 @@
-"""Compute usage of projects and users, counted from the records; also lists the records that no quota limits, with
-reasons.
+"""Compute resources of projects and users: which they are, their usage, counted from the records, and those that no
+quota limits, with reasons.
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from django.db.models import Count, QuerySet
 
 from provisioning.compute.flavors.sizes import quota_held
-from provisioning.compute.models import Instance, KeyPair, ServerGroup
+from provisioning.compute.models import BlockDevice, FlavorAccess, Instance, KeyPair, ServerGroup
 from provisioning.compute.records.names import key_pair_owner
 from provisioning.compute.states import VmState
+from provisioning.ec2.kinds import Kind
+from provisioning.identity.records.project_resources import Ids, Owned
+from provisioning.images.models import Image
 from provisioning.network import services as network
 from provisioning.network.models import Port
 from provisioning.quotas.recounts.counted import Counted
 from provisioning.quotas.registry import Holding, InLedger
 
 _HISTORY = "The history of a server, and servers are limited."
+OF_USERS = (Owned("key pairs", remove=lambda ids: KeyPair.objects.filter(user_id__in=ids).delete()),)
+EC2_KINDS = (
+    Kind("i", "instance", Instance),
+    Kind("key", "key-pair", KeyPair),
+    Kind("pg", "placement-group", ServerGroup),
+)
+WITH_EC2_VALUES = (Instance, BlockDevice)
 
 
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
@@ -102,3 +112,25 @@ UNLIMITED = {
     "compute.FirmwareState": "At most one for each shelved server, and servers are limited.",
     "compute.ConsoleToken": "Deleted after minutes, and few for each server.",
 }
+
+
+def shelved_server(image: Image) -> str | None:
+    server = Instance.objects.filter(snapshot_image_id=image.id).exclude(vm_state=VmState.DELETED).first()
+    return None if server is None else f"the shelved server {server.name} ({server.id})"
+
+
+def launched_from(image_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Return the images among ``image_ids`` that existing servers were launched from."""
+    servers = Instance.objects.filter(image_id__in=list(image_ids)).exclude(vm_state=VmState.DELETED)
+    return {image_id for image_id in servers.values_list("image_id", flat=True).distinct() if image_id is not None}
+
+
+def _servers(project_ids: Ids) -> int:
+    return Instance.objects.filter(project_id__in=project_ids, deleted_at=None).count()
+
+
+OF_PROJECTS = (
+    Owned("servers", count=_servers),
+    Owned("flavor accesses", remove=lambda ids: FlavorAccess.objects.filter(project_id__in=ids).delete()),
+    Owned("server groups", remove=lambda ids: ServerGroup.objects.filter(project_id__in=ids).delete()),
+)

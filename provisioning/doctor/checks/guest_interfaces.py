@@ -9,7 +9,7 @@ from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import ConflictError
 from provisioning.compute.models import InterfaceDifference
 from provisioning.compute.states import VmState
-from provisioning.compute.upkeep import interface_decisions
+from provisioning.compute.upkeep import kept_interfaces
 from provisioning.compute.upkeep.kept_interfaces import EXTRA, MISSING
 from provisioning.doctor.finding import Finding, check
 
@@ -35,10 +35,10 @@ def guest_interfaces() -> Iterator[Finding]:
             sentence = f"{where} has {what}, but the record does not. {row.reason} It is not touched. {DECIDE}"
             yield Finding("error", subject, sentence, evidence=evidence)
         elif row.kind == MISSING:
-            repair = _repair(interface_decisions.plug_in, row, "It was plugged in again.")
+            repair = _repair(kept_interfaces.plug_in, row, "It was plugged in again.")
             yield Finding("error", subject, f"{where} does not have {what}.", "Plug it in again.", repair, evidence)
         else:
-            repair = _repair(interface_decisions.acknowledge, row, "It is no longer reported.")
+            repair = _repair(kept_interfaces.acknowledge, row, "It is no longer reported.")
             sentence = f"{where} has {what}: records are lost. {row.reason}"
             yield Finding("warning", subject, sentence, "Acknowledge it, and stop reporting it.", repair, evidence)
 

@@ -9,7 +9,7 @@ from compute_agent.contract.volume import VOLUME, GuestVolumes, GuestVolumesCall
 from provisioning.common.errors import UnavailableError
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.models import Instance
-from provisioning.compute.upkeep import kept_volumes
+from provisioning.compute.upkeep import strange_disks
 from provisioning.doctor.finding import Finding, check
 from provisioning.hosts import calls
 from provisioning.hosts.commands import unfinished
@@ -60,7 +60,7 @@ def _of_host(host: Host, reported: GuestVolumes) -> Iterator[Finding]:
             )
             sentence = f"Its guest on host {host.name} has the volume {key} without an attachment{whose}."
             evidence = (key, str(owner.instance_id) if owner is not None else "")
-            way = TAKEN_OUT if kept_volumes.was_given(row, read_id(key) or NOBODY) else LEFT_ALONE
+            way = TAKEN_OUT if strange_disks.was_given(row, read_id(key) or NOBODY) else LEFT_ALONE
             yield Finding("error", f"instance {row.id}", f"{sentence} {way}", evidence=evidence)
         for key in sorted(by_volume.keys() - has):
             if _is_settled(by_volume[key]):

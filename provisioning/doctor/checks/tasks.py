@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from provisioning.common.database.prepared import Prepared
 from provisioning.compute.models import Instance
-from provisioning.compute.state_machine.deadlines import deadline_of
+from provisioning.compute.state_machine.state import deadline_of
 from provisioning.compute.states import TRANSITIONS, TaskState, VmState
 from provisioning.compute.upkeep import reaper
 from provisioning.doctor.finding import Finding, Repair, check

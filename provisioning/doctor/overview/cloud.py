@@ -13,7 +13,7 @@ from provisioning.common.context import RequestContext
 from provisioning.compute.launch.room import FlavorRoom, room_by_flavor
 from provisioning.compute.selectors.failed_launches import FailedLaunches, failed_launches
 from provisioning.compute.selectors.gauges import instances_by_state
-from provisioning.compute.selectors.usage_by_project import usage_by_project
+from provisioning.compute.selectors.usage import usage_by_project
 from provisioning.doctor.finding import Finding
 from provisioning.doctor.models import DoctorRun
 from provisioning.doctor.overview import now

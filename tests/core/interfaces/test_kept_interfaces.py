@@ -15,7 +15,7 @@ from provisioning.common.errors import ConflictError, ForbiddenError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.interfaces import add_fixed_ip
 from provisioning.compute.models import Instance, InterfaceDifference
-from provisioning.compute.upkeep import interface_decisions
+from provisioning.compute.upkeep import kept_interfaces
 from provisioning.hosts import restored
 from provisioning.hosts.models import Host, HostCommand, Restore
 from provisioning.network import services as network
@@ -123,7 +123,7 @@ def test_a_server_gets_an_interface_back_that_was_attached_since_the_copy(
     assert differences() == [("given_back", key)]
     (finding,) = look("guest_interfaces")
     assert str(running.id) in finding.sentence + finding.subject
-    interface_decisions.acknowledge(operator, InterfaceDifference.objects.get())
+    kept_interfaces.acknowledge(operator, InterfaceDifference.objects.get())
     detached(cloud, running, key)
     assert (has(agent, running), ports_held(), differences()) == (interfaces(running), 1, [])
 
@@ -206,15 +206,15 @@ def test_one_that_the_records_do_not_get_is_left_alone_and_named(
     assert any(key in finding.sentence for finding in look("guest_interfaces"))
     row = InterfaceDifference.objects.get()
     with pytest.raises(ForbiddenError):
-        interface_decisions.unplug(context("alice"), row)
+        kept_interfaces.unplug(context("alice"), row)
     with pytest.raises(ConflictError):
-        interface_decisions.acknowledge(operator, row)
+        kept_interfaces.acknowledge(operator, row)
     if way in ("address", "network"):
         with pytest.raises(ConflictError):
-            interface_decisions.add_to_record(operator, row)
-        interface_decisions.unplug(operator, row)
+            kept_interfaces.add_to_record(operator, row)
+        kept_interfaces.unplug(operator, row)
     else:
-        interface_decisions.add_to_record(operator, row)
+        kept_interfaces.add_to_record(operator, row)
     cloud.run()
     agent.hello()
     assert interfaces(running) == has(agent, running)

@@ -16,7 +16,7 @@ from django.db import DatabaseError, connections
 from provisioning.common.context import system_context
 from provisioning.common.errors import ConflictError
 from provisioning.compute.models import InterfaceDifference, NewerGuest
-from provisioning.compute.upkeep import adoption, interface_decisions
+from provisioning.compute.upkeep import adoption, kept_interfaces
 from provisioning.doctor.examinations.examination import findings
 from provisioning.doctor.finding import Finding
 from provisioning.volumes.host_link.host_commands import data_id_of
@@ -121,7 +121,7 @@ class Recovery:
         """Add an interface that only the guest has to the records, or remove it from the guest if that is
         not possible.
         """
-        for decide in (interface_decisions.add_to_record, interface_decisions.unplug):
+        for decide in (kept_interfaces.add_to_record, kept_interfaces.unplug):
             try:
                 decide(system_context(), row)
             except ConflictError as error:

@@ -10,8 +10,12 @@ from portal.api.frame import NEWEST, Attribute, Call, Checked, Json, Operation, 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.models import Aggregate
-from provisioning.compute.selectors.aggregates import aggregate_for, aggregates_for
-from provisioning.compute.selectors.compute_services import ComputeService, compute_services_for
+from provisioning.compute.selectors.compute_services import (
+    ComputeService,
+    aggregate_for,
+    aggregates_for,
+    compute_services_for,
+)
 from provisioning.compute.services import aggregates as services
 from provisioning.hosts import selectors
 

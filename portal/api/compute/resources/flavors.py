@@ -22,9 +22,16 @@ from provisioning.common.values.ids import read_id
 from provisioning.compute import selectors
 from provisioning.compute.models import Flavor
 from provisioning.compute.selectors import flavor_access_for, flavor_for
-from provisioning.compute.services.flavor_access import add_flavor_access, remove_flavor_access
-from provisioning.compute.services.flavor_specs import delete_extra_spec, merge_extra_specs
-from provisioning.compute.services.flavors import FlavorRequest, create_flavor, delete_flavor, update_flavor
+from provisioning.compute.services.flavors import (
+    FlavorRequest,
+    add_flavor_access,
+    create_flavor,
+    delete_extra_spec,
+    delete_flavor,
+    merge_extra_specs,
+    remove_flavor_access,
+    update_flavor,
+)
 from provisioning.identity import policy
 
 DESCRIBED = (2, 55)

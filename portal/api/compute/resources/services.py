@@ -16,8 +16,7 @@ from provisioning.common.values.ids import read_id
 from provisioning.compute.selectors import compute_services as selectors
 from provisioning.compute.selectors.compute_services import ComputeService, compute_services_for
 from provisioning.compute.selectors.hosts import shares_of
-from provisioning.compute.services.forget_host import forget_host
-from provisioning.compute.services.hosts import change_host
+from provisioning.compute.services.hosts import change_host, forget_host
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import hosts_for
 

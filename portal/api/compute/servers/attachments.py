@@ -21,8 +21,7 @@ from provisioning.compute.actions.volumes import find_device, keep_or_delete
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import BlockDevice, Instance
-from provisioning.compute.selectors.block_devices import volumes_shown
-from provisioning.compute.selectors.interfaces import tags_of_interfaces
+from provisioning.compute.selectors.block_devices import tags_of_interfaces, volumes_shown
 from provisioning.compute.states import VmState
 from provisioning.identity import policy
 from provisioning.network import selectors as network

@@ -13,9 +13,8 @@ from portal.common.http.public_url import public_url
 from portal.common.websockets.console_urls import client_url
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.compute.actions.guest_disks import RULE, ExtendFileSystem, MountVolume, VolumeToMount
-from provisioning.compute.actions.inspected_disks import inspect_disk
-from provisioning.compute.services.diagnostics import diagnostics
+from provisioning.compute.actions.guest_disks import RULE, ExtendFileSystem, MountVolume, VolumeToMount, inspect_disk
+from provisioning.compute.services.console import diagnostics
 from provisioning.compute.services.remote_consoles import create_console, find_token
 from provisioning.identity.tokens.tokens import TokenData, read
 

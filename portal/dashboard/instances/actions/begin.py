@@ -7,9 +7,9 @@ from django.http import Http404
 
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.base import ServerAction
-from provisioning.compute.actions.button import Button
 from provisioning.compute.actions.delete import delete_once
 from provisioning.compute.actions.registry import with_buttons
+from provisioning.compute.actions.ways import Button
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.states import VmState
 

@@ -14,7 +14,7 @@ from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.selectors.explained import Explained
-from provisioning.compute.selectors.usual import usual_of
+from provisioning.compute.selectors.history import usual_of
 from provisioning.compute.services.remote_consoles import RULE as OPENS_CONSOLES
 from provisioning.identity import policy
 from provisioning.identity.selectors.lookups import user_names

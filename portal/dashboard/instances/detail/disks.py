@@ -21,15 +21,14 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.attach_volume import AttachVolume
-from provisioning.compute.actions.guest_disks import MountVolume
-from provisioning.compute.actions.inspected_disks import GuestWork, recent_work
+from provisioning.compute.actions.guest_disks import GuestWork, MountVolume, recent_work
 from provisioning.compute.disks import block_devices
 from provisioning.compute.disks.device_names import root_device
 from provisioning.compute.flavors.sizes import root_gb
 from provisioning.compute.host_link.guest_agent import has_guest_agent
 from provisioning.compute.launch.mounts import SHOWN_SERIAL, mounted_disks
 from provisioning.compute.models import BlockDevice, Instance
-from provisioning.compute.services.diagnostics import diagnostics
+from provisioning.compute.services.console import diagnostics
 from provisioning.compute.services.file_systems import RULE as LISTS_FILE_SYSTEMS
 from provisioning.compute.states import VmState
 from provisioning.identity import policy

@@ -14,8 +14,7 @@ from portal.dashboard.records.questions import Question, QuestionPage
 from portal.dashboard.records.views import name_of
 from portal.dashboard.words.names import bdi
 from provisioning.common.errors import ConflictError
-from provisioning.compute.actions.guest_disks import ExtendFileSystem, MountVolume, VolumeToMount
-from provisioning.compute.actions.inspected_disks import inspect_disk
+from provisioning.compute.actions.guest_disks import ExtendFileSystem, MountVolume, VolumeToMount, inspect_disk
 from provisioning.compute.launch.mounts import SHOWN_SERIAL, mounted_disks
 from provisioning.volumes.models import Volume
 from provisioning.volumes.selectors import volume_for

@@ -26,8 +26,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.hosts import state_of
-from provisioning.compute.services.forget_host import forget_host
-from provisioning.compute.services.hosts import change_host, disable_host, enable_host, update_host
+from provisioning.compute.services.hosts import change_host, disable_host, enable_host, forget_host, update_host
 from provisioning.hosts import credentials, enrolment
 from provisioning.hosts.models import Host, HostCertificate
 from provisioning.scheduler import HostState

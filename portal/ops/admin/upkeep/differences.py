@@ -7,7 +7,7 @@ from django.contrib import admin
 from portal.ops.admin.base import Readable, row_action
 from provisioning.common.context import RequestContext
 from provisioning.compute.models import InterfaceDifference, NewerGuest
-from provisioning.compute.upkeep import adoption, interface_decisions
+from provisioning.compute.upkeep import adoption, kept_interfaces
 
 
 @admin.register(InterfaceDifference)
@@ -25,7 +25,7 @@ class InterfaceDifferenceAdmin(Readable):
 
     @row_action("Add the guest's interface to the server's record", "Interfaces restored")
     def add_to_record(self, context: RequestContext, row: InterfaceDifference) -> None:
-        interface_decisions.add_to_record(context, row)
+        kept_interfaces.add_to_record(context, row)
 
     @row_action(
         "Detach the interface from the guest",
@@ -33,15 +33,15 @@ class InterfaceDifferenceAdmin(Readable):
         question="Detach these interfaces from their guests? Their connections end.",
     )
     def take_out(self, context: RequestContext, row: InterfaceDifference) -> None:
-        interface_decisions.unplug(context, row)
+        kept_interfaces.unplug(context, row)
 
     @row_action("Plug the interface of the record into the guest", "Interfaces to be plugged in")
     def plug_in(self, context: RequestContext, row: InterfaceDifference) -> None:
-        interface_decisions.plug_in(context, row)
+        kept_interfaces.plug_in(context, row)
 
     @row_action("Acknowledge", "Acknowledged")
     def acknowledge(self, context: RequestContext, row: InterfaceDifference) -> None:
-        interface_decisions.acknowledge(context, row)
+        kept_interfaces.acknowledge(context, row)
 
 
 @admin.register(NewerGuest)

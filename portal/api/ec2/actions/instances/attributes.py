@@ -15,8 +15,8 @@ from portal.api.ec2.actions.places import flavor_of_type
 from portal.api.ec2.describe import NOTHING, Column, Described, Narrowed, members
 from portal.api.ec2.frame import Arguments, Call, Ec2Error, Shape, action, errors, names
 from provisioning.compute.actions.lock import Unlock, lock
+from provisioning.compute.actions.resize import change_type
 from provisioning.compute.actions.security_groups import add_security_group, remove_security_group
-from provisioning.compute.actions.type_changes import change_type
 from provisioning.compute.actions.volumes import keep_or_delete
 from provisioning.compute.errors import NoRoomError
 from provisioning.compute.models import Instance

@@ -10,7 +10,7 @@ from portal.api.ec2.frame import Call, Ec2Error, Shape, action, names
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import reboot
 from provisioning.compute.actions.registry import actions
-from provisioning.compute.actions.type_changes import start_after_resize
+from provisioning.compute.actions.resize import start_after_resize
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.models import Instance
 from provisioning.compute.services.console import console_output
