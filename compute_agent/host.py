@@ -35,7 +35,7 @@ from compute_agent.engine.subjects import Subject, owned
 from compute_agent.engine.threads import in_thread
 from compute_agent.network.host_network import Leased
 from compute_agent.network.kinds import BODIES, document_kinds
-from compute_agent.servers import leftovers
+from compute_agent.servers import audit
 from compute_agent.servers.audit import guest_states, resource_audit, with_interfaces
 from compute_agent.servers.calls import CallHandler
 from compute_agent.servers.guest_directory import GuestDirectory
@@ -226,7 +226,7 @@ class Host:
             report = resource_audit(services.driver, host=self.name, host_ip=host_ip, cached_images=cached)
             return replace(
                 report,
-                leftovers=leftovers.find(services, described),
+                leftovers=audit.find(services, described),
                 certificates=self._certificates(),
                 pools=pools,
                 tracking=services.network.tracking(),
@@ -234,7 +234,7 @@ class Host:
 
         report = await in_thread(services.threads.calls, measure)
         busy |= self._runner.at_work()
-        remaining = leftovers.without(report.leftovers, {subject.id for subject in busy})
+        remaining = audit.without(report.leftovers, {subject.id for subject in busy})
         if remaining is not None:
             remaining = [replace(each, generation=self._seen(each)) for each in remaining]
         self._network_warnings = services.network.warnings()

@@ -87,7 +87,7 @@ class AgentSettings:
     """Create a control group for each guest if the machine allows it."""
     boot_timeout: float = 60.0
     machine_id: str = ""
-    """Identifies this machine; empty: the value of ``compute_agent.link.machine_id`` at the start."""
+    """Identifies this machine; empty: the value of ``compute_agent.link.credential`` at the start."""
     join_token: str | None = None
     join_token_file: Path | None = None
     """A file with the token alone, or a JSON object of tokens by host name; read when a token is needed."""

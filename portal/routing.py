@@ -9,8 +9,8 @@ from django.urls import path, re_path
 from portal.agents.link import AgentConsumer
 from portal.agents.tunnels import TunnelConsumer
 from portal.sockets.browser import BrowserConsumer
-from portal.sockets.console_log import ConsoleLogConsumer
 from portal.sockets.consoles import ConsoleConsumer
+from portal.sockets.guest_logs import ConsoleLogConsumer
 from portal.sockets.guest_ports import GuestPortConsumer
 from portal.sockets.renders import Render, Renders
 from portal.sockets.scripts import ScriptsConsumer

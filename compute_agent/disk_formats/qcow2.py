@@ -8,8 +8,15 @@ import struct
 from dataclasses import dataclass
 from typing import IO
 
-from compute_agent.disk_formats.expansion import MAX_TABLE, check_compressed, check_plain, entries
-from compute_agent.disk_formats.reading import PIECE, read_at, require
+from compute_agent.disk_formats.reading import (
+    MAX_TABLE,
+    PIECE,
+    check_compressed,
+    check_plain,
+    entries,
+    read_at,
+    require,
+)
 
 HEADER = struct.Struct(">4sIQIIQIIQQII")
 """Fields: magic, version, backing_offset, backing_size, cluster_bits, size, crypt_method, l1_size, l1_offset,

@@ -6,8 +6,16 @@ https://gitlab.com/qemu-project/qemu/-/blob/master/block/vdi.c.
 import struct
 from typing import IO
 
-from compute_agent.disk_formats.expansion import MAX_TABLE, check_plain, entries
-from compute_agent.disk_formats.reading import HAS_PARENT, NO_UUID, SECTOR, read_at, require
+from compute_agent.disk_formats.reading import (
+    HAS_PARENT,
+    MAX_TABLE,
+    NO_UUID,
+    SECTOR,
+    check_plain,
+    entries,
+    read_at,
+    require,
+)
 
 BLOCK = 1 << 20
 DYNAMIC, STATIC = 1, 2

@@ -7,8 +7,16 @@ https://learn.microsoft.com/windows/win32/vstor/about-vhd.
 import struct
 from typing import IO
 
-from compute_agent.disk_formats.expansion import MAX_TABLE, check_plain, entries
-from compute_agent.disk_formats.reading import HAS_PARENT, NO_UUID, SECTOR, read_at, require
+from compute_agent.disk_formats.reading import (
+    HAS_PARENT,
+    MAX_TABLE,
+    NO_UUID,
+    SECTOR,
+    check_plain,
+    entries,
+    read_at,
+    require,
+)
 
 FOOTER = struct.Struct(">8sIIQI4sI4sQQHBBII16sB")
 """Fields: cookie, features, version, next, timestamp, creator, creator_version, creator_os, first_size, size,

@@ -8,8 +8,7 @@ import struct
 import uuid
 from typing import IO
 
-from compute_agent.disk_formats.expansion import MAX_TABLE, check_plain, entries
-from compute_agent.disk_formats.reading import HAS_PARENT, NO_UUID, read_at, require
+from compute_agent.disk_formats.reading import HAS_PARENT, MAX_TABLE, NO_UUID, check_plain, entries, read_at, require
 
 KIB = 1024
 HEADERS = (64 * KIB, 128 * KIB)

@@ -8,8 +8,16 @@ import re
 import struct
 from typing import IO
 
-from compute_agent.disk_formats.expansion import MAX_TABLE, check_compressed, check_plain, entries
-from compute_agent.disk_formats.reading import HAS_PARENT, SECTOR, read_at, require
+from compute_agent.disk_formats.reading import (
+    HAS_PARENT,
+    MAX_TABLE,
+    SECTOR,
+    check_compressed,
+    check_plain,
+    entries,
+    read_at,
+    require,
+)
 
 HEADER = struct.Struct("<4sIIQQQQIQQ")
 """Fields: magic, version, flags, capacity, grain_size, description_at, description_size, entries_per_table,

@@ -12,15 +12,18 @@ import hashlib
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from compute_agent.contract.build import ImageRef
+from compute_agent.disk_formats import qcow2
 from compute_agent.disk_formats.formats import FORMATS
-from compute_agent.images.inspect import inspect
-from compute_agent.images.use import NAME, UnreadableDiskError, bases_of
+from compute_agent.disk_formats.inspection import Inspector
+from compute_agent.disk_formats.reading import PIECE, DiskFormatError
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError, RetryableHostError, StoppedError
 from compute_agent.virt.processes import progress
@@ -50,6 +53,9 @@ LOOK_EVERY = 0.05
 NO_ROOM = os.strerror(errno.ENOSPC)
 RESERVE = 128 << 20
 """Bytes that an image must leave free on the cache's file system."""
+
+NAME = re.compile(r"[a-z0-9]+-[0-9a-f]{32,128}(?:-[a-z0-9]+)?")
+"""The name of an image's file in the cache."""
 
 
 @dataclass(frozen=True)
@@ -296,3 +302,47 @@ def _check_needed(stopped: Stopped) -> None:
     """Raise StoppedError when the image is no longer needed."""
     if stopped():
         raise StoppedError("The image was not fetched to its end.")
+
+
+def inspect(path: Path, image: ImageRef) -> int:
+    """Return the size in bytes of the disk in the image file; for a kernel or a ramdisk, the size of the file.
+
+    Raises ImageUnacceptableError if the file has another format than declared, or if it could cause the host to read
+    other files: a backing file, an external data file, a parent, an extent, or unknown features.
+    """
+    if image.disk_format not in FORMATS:
+        raise ImageUnacceptableError(
+            f"Image {image.name!r} has format {image.disk_format!r}; hosts open {', '.join(FORMATS)}."
+        )
+    with path.open("rb") as file:
+        inspector = Inspector(iter(partial(file.read, PIECE), b""))
+        for _ in inspector:
+            pass
+        try:
+            return inspector.check(image.disk_format, file, path.stat().st_size)
+        except DiskFormatError as error:
+            raise ImageUnacceptableError(f"Image {image.name!r} {error}.") from error
+
+
+class UnreadableDiskError(Exception):
+    """It is unknown which image a disk is based on."""
+
+
+def bases_of(folder: Path) -> set[str]:
+    """Return the names of the cached images that files anywhere below ``folder`` are based on.
+
+    Raises UnreadableDiskError for a damaged qcow2 file, because its base is unknown.
+    """
+    result: set[str] = set()
+    for path in folder.rglob("*"):
+        try:
+            if not path.is_file() or path.is_symlink():
+                continue
+            with path.open("rb") as file:
+                backing = qcow2.backing_file(file)
+        except FileNotFoundError:
+            continue  # its guest was deleted a moment ago
+        except (OSError, DiskFormatError) as error:
+            raise UnreadableDiskError(f"{path}: {error}") from error
+        result.update(NAME.findall(backing))
+    return result

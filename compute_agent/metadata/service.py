@@ -7,21 +7,26 @@ never wait for a guest.
 """
 
 import asyncio
+import base64
 import contextlib
+import hashlib
+import hmac
 import io
 import logging
 import re
+import secrets
 import socket
+import struct
 import threading
+import time
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from compute_agent.guest_trees import PASSWORD, Asker, find
-from compute_agent.metadata.tokens import Tokens, read_ttl
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +47,43 @@ MOST_PASSWORD = 1024
 TOKEN, TTL = "X-aws-ec2-metadata-token", "X-aws-ec2-metadata-token-ttl-seconds"
 TOKEN_PATH = ["latest", "api", "token"]
 LENGTH = re.compile(rb"^content-length:[ \t]*([0-9]{1,9})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+
+MOST_SECONDS = 21_600
+_END = struct.Struct("!d")
+
+
+class Tokens:
+    """Creates and verifies tokens."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._key = secrets.token_bytes(32)
+
+    def make(self, uuid: str, seconds: int) -> str:
+        """Return a token with which this guest can read its metadata for ``seconds`` seconds."""
+        end = _END.pack(self._clock() + seconds)
+        return base64.urlsafe_b64encode(end + self._signature(uuid, end)).decode()
+
+    def is_good(self, uuid: str, token: str) -> bool:
+        """Return whether a token was issued to this guest, and has not expired."""
+        try:
+            decoded = base64.b64decode(token, altchars=b"-_", validate=True)
+        except ValueError:
+            return False
+        end, signature = decoded[: _END.size], decoded[_END.size :]
+        if not hmac.compare_digest(signature, self._signature(uuid, end)):
+            return False
+        return self._clock() < float(_END.unpack(end)[0])
+
+    def _signature(self, uuid: str, end: bytes) -> bytes:
+        return hmac.new(self._key, uuid.encode() + end, hashlib.sha256).digest()
+
+
+def read_ttl(text: str | None) -> int | None:
+    """Return the requested lifetime in seconds; None if it is invalid."""
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > 5:
+        return None
+    return int(text) if 1 <= int(text) <= MOST_SECONDS else None
 
 
 class Directory(Protocol):

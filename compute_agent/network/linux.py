@@ -21,7 +21,7 @@ from compute_agent.contract.network import (
 from compute_agent.network.bridges import bridges
 from compute_agent.network.bridges.bridges import Bridges
 from compute_agent.network.bridges.segments import Segments
-from compute_agent.network.dhcp import dhcp_user
+from compute_agent.network.dhcp import dhcp_config
 from compute_agent.network.dhcp.dhcp_config import leases_of
 from compute_agent.network.dhcp.services import Listeners, Services
 from compute_agent.network.filters.applying import Filters
@@ -79,7 +79,7 @@ class LinuxNetwork(HostNetwork):
         self._underlay = Underlay(settings, self._original)
         self._segments = Segments(self._underlay, settings.physical_networks)
         networks = self._folder / "networks"
-        user = dhcp_user.choose(settings.dhcp_user)
+        user = dhcp_config.choose(settings.dhcp_user)
         self._services = Services(networks, settings.netns, user, self._uplink, metadata)
         self._routing = Routing(settings, self._underlay)
         self._parts: list[Part] = [Bridges(networks, self._segments), self._services, self._routing]

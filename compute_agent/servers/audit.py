@@ -1,5 +1,6 @@
 """The resource audit: the resources of this host, their usage, and its guests."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -7,8 +8,12 @@ from msgspec.structs import replace
 
 from compute_agent.contract.build import GuestInterface, InstanceSpec, PortRef
 from compute_agent.contract.cpu import MOST_CPUS, Cpu, RunningCpu
-from compute_agent.contract.messages import GuestState, ResourceAudit
+from compute_agent.contract.messages import MOST_LEFTOVERS, GuestState, Leftover, ResourceAudit
+from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import ComputeDriver, Guest
+from compute_agent.virt.errors import HostError
+
+log = logging.getLogger(__name__)
 
 
 def with_interfaces(
@@ -99,3 +104,27 @@ def resource_audit(driver: ComputeDriver, *, host: str, host_ip: str, cached_ima
         guest_cpu=capacity.guest_cpu,
         cpus=_running(driver.cpus()),
     )
+
+
+def find(services: HostServices, described: set[str]) -> list[Leftover] | None:
+    """List the leftovers; None if the hypervisor or the network could not be read. Blocks while they are read.
+
+    ``described``: the guests whose specs this host has stored. Guests are listed before and after, so that resources of
+    a guest that appears or disappears between the two lists are not reported.
+    """
+    try:
+        before = {guest.uuid for guest in services.driver.guests()}
+        leftovers = services.driver.leftovers() + services.network.leftovers(before)
+        guests = before | {guest.uuid for guest in services.driver.guests()}
+    except HostError as error:
+        log.warning("Could not look for what is left over: %s %s", error.message, error.detail)
+        return None
+    lost = [Leftover(kind="domain", name=uuid, subject_id=uuid) for uuid in sorted(before - described)]
+    return lost + [each for each in leftovers if each.subject_id not in guests]
+
+
+def without(leftovers: list[Leftover] | None, busy: set[str]) -> list[Leftover] | None:
+    """Return the leftovers without those of instances that have a command, at most ``MOST_LEFTOVERS``."""
+    if leftovers is None:
+        return None
+    return [each for each in leftovers if not each.subject_id or each.subject_id not in busy][:MOST_LEFTOVERS]

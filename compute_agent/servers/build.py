@@ -4,13 +4,13 @@ import abc
 from dataclasses import replace
 from typing import TypeVar
 
-from compute_agent.contract.commands import BuildRequest, ReceiveGuestRequest
+from compute_agent.contract.commands import BuildRequest, RebuildRequest, ReceiveGuestRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import CREATE_DISK, PLUG_NETWORK, START_GUEST
 from compute_agent.engine.context import CommandContext, Step
 from compute_agent.engine.outcomes import LATE, Failure, Outcome, SupersededError
 from compute_agent.engine.retry import insist
-from compute_agent.servers.base import ServerHandler
+from compute_agent.servers.base import GuestHandler, ServerHandler
 from compute_agent.servers.guest_steps import make_steps, start_steps
 from compute_agent.servers.records import described
 from compute_agent.servers.removal import Removal, find_guest
@@ -137,3 +137,23 @@ def undone_by(removal: Removal, steps: list[Step], creates: str) -> list[Step]:
 
 def _runs(guest: Guest | None, attempt: int) -> bool:
     return guest is not None and guest.attempt == attempt and guest.power_state == PowerState.RUNNING
+
+
+class Rebuild(GuestHandler[RebuildRequest]):
+    """Creates the guest's disks and seed again, with the steps of a build.
+
+    The guest is unchanged until the images are downloaded. After a later failure only another rebuild can repair it.
+    """
+
+    heavy = True
+    replaces_image = True
+
+    async def change(self, context: CommandContext, request: RebuildRequest) -> PowerState:
+        spec = request.instance
+        steps = make_steps(
+            self.host, spec, context.generation, context.stopped, keep_ephemeral=request.preserve_ephemeral
+        )
+        if request.start:
+            steps += start_steps(self.host, spec.uuid)
+        await context.run_steps(steps)
+        return PowerState.RUNNING if request.start else await self.power_state(context)

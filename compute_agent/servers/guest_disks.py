@@ -1,5 +1,6 @@
-"""Mounts disks in a guest, and extends their file systems."""
+"""Work on disks inside a guest: mounts, extended file systems, and trims."""
 
+from compute_agent.contract.commands import TrimRequest
 from compute_agent.contract.guest_disks import ExtendFileSystemRequest, MountDiskRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.engine.context import CommandContext
@@ -21,4 +22,12 @@ class ExtendFileSystem(GuestHandler[ExtendFileSystemRequest]):
 
     async def change(self, context: CommandContext, request: ExtendFileSystemRequest) -> PowerState:
         await context.work(lambda: self.driver.extend_file_system(context.subject.id, request.serial, request.timeout))
+        return await self.power_state(context)
+
+
+class Trim(GuestHandler[TrimRequest]):
+    """Lets the guest agent discard unused disk blocks, whose space returns to this host."""
+
+    async def change(self, context: CommandContext, request: TrimRequest) -> PowerState:
+        await context.work(lambda: self.driver.trim(context.subject.id, request.timeout))
         return await self.power_state(context)

@@ -11,22 +11,19 @@ from compute_agent.engine.outbox import Outbox
 from compute_agent.engine.store import StateStore, SubjectRecord
 from compute_agent.engine.subjects import Subject
 from compute_agent.servers.base import ServerHandler
-from compute_agent.servers.build import Build
-from compute_agent.servers.destroy import Destroy
-from compute_agent.servers.guest_disks import ExtendFileSystem, MountDisk
+from compute_agent.servers.build import Build, Rebuild
+from compute_agent.servers.guest_disks import ExtendFileSystem, MountDisk, Trim
 from compute_agent.servers.interfaces import AttachInterface, DetachInterface, RefreshPorts
 from compute_agent.servers.migration import Keep, Receive, Send
 from compute_agent.servers.moves import ReceiveGuest, ReturnGuest, SendGuest
 from compute_agent.servers.power import CrashDump, Password, Power
 from compute_agent.servers.power_tracker import PowerTracker
-from compute_agent.servers.rebuild import Rebuild
 from compute_agent.servers.records import ServerRecords
-from compute_agent.servers.removal import Removal
+from compute_agent.servers.removal import Destroy, Removal
 from compute_agent.servers.rescue import Rescue, Unrescue
 from compute_agent.servers.resize import ConfirmResize, Resize, RevertResize
 from compute_agent.servers.services import HostServices
 from compute_agent.servers.snapshot import Snapshot
-from compute_agent.servers.trim import Trim
 from compute_agent.servers.volumes import AttachVolume, DetachVolume, RefreshVolume, SwapVolume
 from compute_agent.virt.driver import Guest
 

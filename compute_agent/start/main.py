@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from compute_agent.engine.threads import Threads
 from compute_agent.host import Host
+from compute_agent.link.credential import machine_id
 from compute_agent.link.errors import HostUnfitError, StartError
-from compute_agent.link.machine_id import machine_id
 from compute_agent.link.portal_link import PortalLink
 from compute_agent.start.assembly import MakeServices, make_host, services_of
 from compute_agent.start.clean import clean

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import time
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
 from typing import Any
@@ -35,7 +36,6 @@ from compute_agent.contract.messages import (
     encode,
 )
 from compute_agent.contract.samples import Samples
-from portal.agents.strangers import Strangers
 from portal.common.websockets import handshake
 from portal.common.websockets.consumer import Consumer
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
@@ -58,6 +58,30 @@ from provisioning.hosts import (
 from provisioning.hosts.models import Host
 from provisioning.measures import inbound
 from provisioning.measures.resolutions import FINE
+
+MOST_OF_ADDRESS = 16
+MOST = 256
+
+
+class Strangers:
+    """Counts open links by remote address; used only in the event loop."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+
+    def enter(self, address: str) -> bool:
+        """Count a link, unless the address or the process is at its limit."""
+        if self._open[address] >= MOST_OF_ADDRESS or self._open.total() >= MOST:
+            return False
+        self._open[address] += 1
+        return True
+
+    def leave(self, address: str) -> None:
+        """Remove a link from the count."""
+        self._open[address] -= 1
+        if self._open[address] <= 0:
+            del self._open[address]
+
 
 FIRST_FRAME_WITHIN = 15.0
 ACKNOWLEDGE_AFTER = 0.5

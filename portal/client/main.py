@@ -11,8 +11,7 @@ from portal.client.cloud import Cloud
 from portal.client.errors import FAILED, ClientError
 from portal.client.links import ENVIRONMENT, Link
 from portal.client.listener import listen
-from portal.client.ssh import SshWish, ssh_command
-from portal.client.ssh_arguments import SshArguments, divided, user_and_server
+from portal.client.ssh import SshArguments, SshWish, divided, ssh_command, user_and_server
 from portal.client.standard_streams import carry_standard_streams
 
 SSH_PORT = 22

@@ -12,8 +12,7 @@ from portal.dashboard.account.views import (
     SwitchToSystem,
 )
 from portal.dashboard.api_access.ec2 import Ec2CredentialCreate, Ec2CredentialDelete, Ec2CredentialList
-from portal.dashboard.api_access.try_it import TryIt, TryItToken
-from portal.dashboard.api_access.views import ApiAccess
+from portal.dashboard.api_access.views import ApiAccess, TryIt, TryItToken
 from portal.dashboard.application_credentials.views import CredentialCreate, CredentialDelete, CredentialList
 from portal.dashboard.flavors import FlavorCreate, FlavorDelete, FlavorList
 from portal.dashboard.images.catalogue import CatalogueAdd, CatalogueList

@@ -14,7 +14,7 @@ from provisioning.common.values.tally import BOUNDS, Tally
 from provisioning.compute.selectors import gauges, totals
 from provisioning.compute.selectors.gauges import Capacity
 from provisioning.compute.selectors.totals import ACTION, LAUNCH, STEP
-from provisioning.hosts.command_times import command_times
+from provisioning.hosts.commands import command_times
 from provisioning.hosts.selectors import tracked_connections
 from provisioning.jobs import retention
 from provisioning.jobs.periodic.reaping import tasks_of_records

@@ -18,7 +18,7 @@ from provisioning.common.errors import NotAuthenticatedError, NovellaError
 from provisioning.common.machine.machine_shares import shares
 from provisioning.compute.models import Instance
 from provisioning.compute.services import remote_consoles
-from provisioning.identity.authentication.token_store import recall
+from provisioning.identity.authentication.authenticate import recall
 
 SUBPROTOCOL = "binary"
 

@@ -6,16 +6,16 @@ import asyncio
 import contextlib
 import json
 import logging
+import uuid
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.utils import timezone
 
 from portal.common.websockets import handshake
 from portal.common.websockets.consumer import Consumer
-from portal.sockets import places
-from portal.sockets.places import TooManySocketsError
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import (
     ConflictError,
@@ -32,6 +32,28 @@ from provisioning.events.selectors import LoggedEvent
 from provisioning.events.tailer import Subscription, tailer
 from provisioning.identity import policy
 from provisioning.identity.selectors.tokens import context_for_token, token_data
+
+
+class TooManySocketsError(NovellaError):
+    """The user or the session has reached its limit of sockets."""
+
+    code = "too_many_sockets"
+
+
+def reserve(context: RequestContext) -> list[int]:
+    """Count a socket for the caller. Returns the slots to release with ``shares.release``. Raises
+    TooManySocketsError.
+    """
+    session: uuid.UUID | str | None = context.sign_in_id or context.application_credential_id or context.audit_id
+    limits = {
+        f"sockets of user {context.user_id}": settings.SOCKETS_PER_USER,
+        f"sockets of session {session}": settings.SOCKETS_PER_SESSION,
+    }
+    taken = shares.acquire(limits)
+    if taken is None:
+        raise TooManySocketsError("You have too many live pages and consoles open. Close some of them first.")
+    return taken
+
 
 INVALID, ENDED, FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, FAILED = 4400, 4401, 4403, 4404, 4409, 4429, 4500
 """Close codes, which are HTTP statuses plus 4000."""
@@ -117,7 +139,7 @@ class Follower(Consumer):
 
     def reserve_place(self) -> Sequence[int]:
         """Count this socket; returns the argument of ``shares.release``. Raises TooManySocketsError."""
-        return places.reserve(self.context)
+        return reserve(self.context)
 
     def admit(self) -> None:
         """Run additional checks of the request, in a thread; an error closes the socket."""

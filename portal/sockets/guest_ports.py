@@ -10,8 +10,8 @@ from django.conf import settings
 from compute_agent.contract.calls import CallError, OpenTunnelCall
 from portal.common.websockets import handshake
 from portal.common.websockets.tunnels import Tunnel
+from portal.sockets.follower import TooManySocketsError
 from portal.sockets.joined import BUSY, NO_GUEST, NO_HOST, JoinedSocket, JoinEndedError
-from portal.sockets.places import TooManySocketsError
 from provisioning.common.machine.machine_shares import shares
 from provisioning.common.processes.threads import SOCKETS
 from provisioning.compute.models import Instance

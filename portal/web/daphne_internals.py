@@ -38,10 +38,23 @@ Of Django, in ``handler.PooledHandler``: ``ASGIHandler.read_body``, ``create_req
 ``load_middleware(is_async=False)``, ``get_script_prefix``, and that ``BaseHandler.__init__`` loads nothing.
 """
 
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
 from daphne import access, http_protocol, server
+from daphne.access import AccessLogGenerator
 from twisted.web import http
 
-from portal.web import access_log, http_requests, websockets
+from portal.web import http_requests, websockets
+
+HIDDEN = (
+    "/console/", "/ws/console", "/compute/v2.1/os-console-auth-tokens/", "/compute/v2/os-console-auth-tokens/",
+    "/identity/v2.0/tokens/",
+)  # fmt: skip
+"""Path prefixes after which the rest of the path is not logged."""
+
+_write = AccessLogGenerator.__call__
 
 
 def install(refusal: http_requests.Refusal | None = None) -> None:
@@ -56,4 +69,18 @@ def install(refusal: http_requests.Refusal | None = None) -> None:
     server.WebSocketFactory.protocol = websockets.BoundedWebSocket
     server.Server.handle_reply = websockets.reply
     server.Server.create_application = websockets.create_application
-    access.AccessLogGenerator.__call__ = access_log.log
+    access.AccessLogGenerator.__call__ = log
+
+
+def shown(path: str) -> str:
+    """Return the part of an address that may be logged."""
+    read = unquote(path)  # as in routing
+    hidden = next((each for each in HIDDEN if read.startswith(each)), None)
+    if hidden is None:
+        return path
+    return f"{hidden}-" if hidden.endswith("tokens/") else path.partition("?")[0]
+
+
+def log(self: Any, protocol: str, action: str, details: Mapping[str, Any]) -> None:
+    """Write a line in Daphne's format."""
+    _write(self, protocol, action, {**details, "path": shown(str(details.get("path", "")))})

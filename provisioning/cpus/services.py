@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from compute_agent.contract.cpu import MOST_CPUS, Cpu, RunningCpu
 from provisioning.common.values.ids import read_id
 from provisioning.cpus.models import GuestProcessor, Processor
-from provisioning.hosts.processors import plausible
+from provisioning.hosts.audits import plausible
 
 UNPURGED = {
     "cpus.Processor": "Deleted with its last guest.",

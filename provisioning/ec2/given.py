@@ -1,7 +1,5 @@
-"""Values that EC2 clients have specified and that no other record of the cloud holds. They are returned unchanged.
-
-Clients compare the returned values with those they requested, and replace resources that differ.
-"""
+"""Values that EC2 clients have specified and that no other record of the cloud has, such as the metadata options of a
+server."""
 
 import uuid
 from collections import defaultdict
@@ -13,7 +11,7 @@ from django.db.models import CharField, Model, QuerySet, UUIDField
 from provisioning.common.database.lookups import Among, Ids
 from provisioning.common.database.prepared import Prepared
 from provisioning.common.wired import Wired
-from provisioning.ec2.models import GivenValue
+from provisioning.ec2.models import GivenValue, MetadataOptions
 
 DEVICE = "device"
 """The device name of a block device."""
@@ -36,6 +34,10 @@ ROUTES = "routes"
 
 OWNERS = Wired[type[Model]]("The owners of values of EC2")
 """Models whose rows may have values. Values of deleted rows are purged."""
+
+DEFAULT_TOKENS, REQUIRED, DEFAULT_HOPS = "optional", "required", 1
+
+_OPTIONS = Prepared(lambda ids: MetadataOptions.objects.filter(Among("instance_id", ids)), ids=Ids())
 
 
 def keep(project_id: uuid.UUID, resource_id: uuid.UUID, values: Mapping[str, Any]) -> None:
@@ -88,3 +90,17 @@ _VALUE = Prepared(
     resource_id=UUIDField(),
     name=CharField(),
 )
+
+
+def write(project_id: uuid.UUID, instances: Iterable[uuid.UUID], columns: Mapping[str, Any]) -> None:
+    """Set options of instances; options that are not in ``columns`` are not changed."""
+    defaults = {"project_id": project_id, "http_tokens": DEFAULT_TOKENS, "hop_limit": DEFAULT_HOPS}
+    for instance_id in instances if columns else ():
+        MetadataOptions.objects.update_or_create(
+            instance_id=instance_id, defaults=columns, create_defaults={**defaults, **columns}
+        )
+
+
+def options_of(instances: Iterable[uuid.UUID]) -> dict[uuid.UUID, MetadataOptions]:
+    """Return instance → its options; instances without options are omitted."""
+    return {row.instance_id: row for row in _OPTIONS(ids=list(instances))}

@@ -11,7 +11,7 @@ from provisioning.common.database.retry import when_broken_off
 from provisioning.compute import selectors
 from provisioning.compute.host_link import guest_changes
 from provisioning.compute.state_machine import state
-from provisioning.ec2 import metadata_options
+from provisioning.ec2 import given
 
 
 @when_broken_off
@@ -20,5 +20,5 @@ def set_metadata_options(context: RequestContext, instance_id: uuid.UUID, column
     with transaction.atomic():
         state.lock([selectors.instance_for(context, instance_id).id])
         instance = selectors.instance_for(context, instance_id)
-        metadata_options.write(instance.project_id, [instance.id], columns)
+        given.write(instance.project_id, [instance.id], columns)
         guest_changes.changed(instance, [guest_changes.METADATA_OPTIONS] if columns else [])

@@ -3,13 +3,13 @@
 import re
 import uuid
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from compute_agent.contract.cpu import RunningCpu
+from compute_agent.contract.cpu import Cpu, RunningCpu
 from compute_agent.contract.messages import MOST_REPAIRS, GuestState, Owned, ResourceAudit, Tracking
 from compute_agent.contract.volume import KnownVolume, PoolState
 from provisioning.common.database.retry import when_broken_off
@@ -17,9 +17,8 @@ from provisioning.common.sqlite import remote_hosts
 from provisioning.common.values.ids import read_id
 from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.common.values.text import one_line
-from provisioning.hosts import addresses, cached_images, leftovers
-from provisioning.hosts.models import Host
-from provisioning.hosts.processors import plausible
+from provisioning.hosts import addresses, leftovers
+from provisioning.hosts.models import CachedImage, Host
 from provisioning.hosts.subjects import HANDLERS
 from provisioning.scheduler.cpu import FEATURES, MODEL, VENDOR
 
@@ -27,6 +26,12 @@ MOST_WARNINGS = 20
 MOST_TRAITS = 1000
 TRAIT = re.compile(r"[A-Z0-9_]{1,255}")
 """The format of a trait's name."""
+
+MOST = 1000
+"""Limit of recorded images for each host."""
+
+MOST_FEATURES = 1000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
@@ -56,7 +61,7 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
         **_traits(report.traits),
     )
     if known:
-        cached_images.keep(host_id, report.cached_images)
+        keep(host_id, report.cached_images)
     if known and report.volumes is not None:  # first, as in Hello
         compare_volumes(host_id, report.volumes)
     compare(host_id, report.guests, complete=False)
@@ -157,3 +162,29 @@ def compare_volumes(host_id: uuid.UUID, volumes: Sequence[KnownVolume]) -> None:
 
 def _amount(value: int) -> int:
     return max(0, min(value, MAX_INTEGER))
+
+
+def keep(host_id: uuid.UUID, names: Iterable[str]) -> None:
+    """Record a host's cached images; names that are not image ids are ignored, and so is a host that was deleted."""
+    has = {parsed for text in islice(names, MOST) if (parsed := read_id(text)) is not None}
+    rows = CachedImage.objects.filter(host_id=host_id)
+    known = set(rows.values_list("image_id", flat=True))
+    gone, new = known - has, has - known
+    if gone:
+        rows.filter(image_id__in=gone).delete()
+    if new:
+        try:
+            with transaction.atomic():
+                CachedImage.objects.bulk_create(
+                    [CachedImage(host_id=host_id, image_id=image_id) for image_id in sorted(new)],
+                    ignore_conflicts=True,
+                )
+        except IntegrityError:
+            return
+
+
+def plausible(cpu: Cpu) -> Cpu:
+    """Return a reported processor without names that no libvirt reports."""
+    features = sorted({name for name in cpu.features[:MOST_FEATURES] if _NAME.fullmatch(name)})
+    model, vendor = (text if _NAME.fullmatch(text) else "" for text in (cpu.model, cpu.vendor))
+    return Cpu(model, vendor, features)

@@ -1,27 +1,44 @@
 """Commands to hosts: rows that are sent until the host acknowledges them, and kept until it reports their result."""
 
+import logging
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
+import msgspec
+from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import DateTimeField, F, QuerySet, UUIDField, Value
+from django.db.models import (
+    Count,
+    DateTimeField,
+    DurationField,
+    ExpressionWrapper,
+    F,
+    Q,
+    QuerySet,
+    Sum,
+    UUIDField,
+    Value,
+)
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from compute_agent.contract.commands import CommandBody
+from compute_agent.contract.commands import CommandBody, PasswordRequest, spec_of
 from compute_agent.contract.messages import REPORTS_BEGINNING, Command, decode_command_body, encode
+from compute_agent.contract.volume import VolumeSpec
 from provisioning.common.database.lookups import Among, Ids
 from provisioning.common.database.prepared import Prepared, PreparedInsert, PreparedUpdate
 from provisioning.common.values.ids import read_id
+from provisioning.common.values.tally import BOUNDS, Tally
 from provisioning.events import services as events
-from provisioning.hosts import command_times
-from provisioning.hosts.models import Host, HostCall, HostCommand
-from provisioning.hosts.sealing import opened, sealed
+from provisioning.hosts.models import CommandTotal, Host, HostCall, HostCommand
 from provisioning.hosts.selectors import is_alive
 from provisioning.hosts.subjects import Subject
+from provisioning.identity.encryption import keys
+from provisioning.identity.encryption.encrypted import renewed
 
 NOTED_EVERY = timedelta(seconds=5)
 """Minimum interval between two recorded heartbeats of a command (reports that its host works on it)."""
@@ -29,6 +46,11 @@ MARGIN = timedelta(seconds=10)
 """A task that waits for a command has a deadline this much later than the command's."""
 RETENTION = timedelta(days=1)
 """How long finished commands are kept for debugging."""
+
+TRIES = 5
+
+log = logging.getLogger(__name__)
+B = TypeVar("B", bound=CommandBody)
 
 
 def topic(host_id: uuid.UUID) -> str:
@@ -280,7 +302,7 @@ def prune() -> int:
     """Delete commands that finished long ago, and add their durations to the totals; returns their number."""
     before = timezone.now() - RETENTION
     with transaction.atomic():
-        command_times.fold(before)
+        fold(before)
         return HostCommand.objects.filter(finished_at__lt=before).delete()[0]
 
 
@@ -294,3 +316,103 @@ def forget(host_id: uuid.UUID) -> None:
     HostCommand.objects.filter(host_id=host_id, finished_at=None).update(finished_at=timezone.now())
     HostCall.objects.filter(host_id=host_id).delete()
     events.record(topic(host_id), "link", {"link": "forgotten"})
+
+
+_EDGES = [timedelta(-1), *(timedelta(seconds=bound) for bound in BOUNDS), None]
+
+
+def command_times() -> dict[str, Tally]:
+    """Return kind of command → durations. Reads again, up to ``TRIES`` times, if ``fold`` changes the totals in the
+    meantime.
+    """
+    before = _folded()
+    for _ in range(TRIES):
+        result = {kind: Tally(each.count, each.seconds, list(each.buckets)) for kind, each in before.items()}
+        _add(result, _measured(HostCommand.objects.all()))
+        after = _folded()
+        if {kind: each.count for kind, each in after.items()} == {kind: each.count for kind, each in before.items()}:
+            break
+        before = after
+    return result
+
+
+def fold(before: datetime) -> None:
+    """Add commands that ended before this moment to the totals; the caller deletes them in the same transaction."""
+    folded = _folded(lock=True)
+    for kind, tally in _add(folded, _measured(HostCommand.objects.filter(finished_at__lt=before))).items():
+        values = {"count": tally.count, "seconds": tally.seconds, "buckets": tally.buckets}
+        CommandTotal.objects.update_or_create(kind=kind, defaults=values)
+
+
+def _folded(*, lock: bool = False) -> dict[str, Tally]:
+    rows = CommandTotal.objects.select_for_update() if lock else CommandTotal.objects.all()
+    return {row.kind: Tally(row.count, row.seconds, list(row.buckets)) for row in rows.order_by("kind")}
+
+
+def _add(tallies: dict[str, Tally], more: dict[str, Tally]) -> dict[str, Tally]:
+    for kind, tally in more.items():
+        tallies.setdefault(kind, Tally()).add(tally.count, tally.seconds, tally.buckets)
+    return tallies
+
+
+def _measured(commands: QuerySet[HostCommand]) -> dict[str, Tally]:
+    """Aggregate the finished commands in one statement."""
+    took = ExpressionWrapper(F("finished_at") - F("created_at"), output_field=DurationField())
+    buckets: dict[str, Any] = {}
+    for at, (above, upto) in enumerate(pairwise(_EDGES)):
+        within = Q(took__gt=above) if upto is None else Q(took__gt=above, took__lte=upto)
+        buckets[f"bucket_{at}"] = Count("id", filter=within)
+    ended = commands.exclude(begun_at=None).exclude(finished_at=None).annotate(took=took).order_by().values("kind")
+    rows: Iterable[Mapping[str, Any]] = ended.annotate(many=Count("id"), all=Sum("took"), **buckets)
+    return {
+        row["kind"]: Tally(row["many"], row["all"].total_seconds(), [row[name] for name in buckets]) for row in rows
+    }
+
+
+def sealed(body: B) -> B:
+    """Return a command as it is stored: its password or volume key is encrypted with the credential keys."""
+    return _with_password(body, lambda password: keys.CREDENTIALS.current().encrypt(password.encode()).decode())
+
+
+def opened(body: B) -> B | None:
+    """Return a stored command as the host receives it; None if its password or volume key cannot be decrypted."""
+    try:
+        return _with_password(body, lambda password: keys.CREDENTIALS.current().decrypt(password.encode()).decode())
+    except (InvalidToken, keys.KeysMissingError):
+        log.error("The key of a command's password is missing; the command ends with its deadline.")  # noqa: TRY400
+        return None
+
+
+def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
+    """Encrypt the secrets of unfinished commands again with ``newest``.
+
+    Returns the number of changed commands, and the ids of commands whose secret no key decrypts.
+    """
+    changed, lost = 0, []
+    unfinished = HostCommand.objects.filter(finished_at=None)
+    for command_id, kept in list(unfinished.values_list("id", "body")):
+        body = decode_command_body(kept)
+        try:
+            fresh = _with_password(body, lambda password: renewed(password, newest))
+        except InvalidToken:
+            lost.append(str(command_id))
+            continue
+        if fresh != body:
+            changed += unfinished.filter(id=command_id).update(body=encode(fresh).decode())
+    return changed, lost
+
+
+def _with_password(body: B, change: Callable[[str], str]) -> B:
+    if isinstance(body, PasswordRequest):
+        return msgspec.structs.replace(body, password=change(body.password))
+    volume = getattr(body, "volume", None)
+    if isinstance(volume, VolumeSpec):
+        if volume.encryption is None:
+            return body
+        encryption = msgspec.structs.replace(volume.encryption, key=change(volume.encryption.key))
+        return msgspec.structs.replace(body, volume=msgspec.structs.replace(volume, encryption=encryption))
+    spec = spec_of(body)
+    if spec is None or not spec.admin_password:
+        return body
+    changed = msgspec.structs.replace(spec, admin_password=change(spec.admin_password))
+    return msgspec.structs.replace(body, instance=changed)

@@ -12,7 +12,7 @@ from django_q.models import OrmQ
 
 from provisioning.jobs.jobs import PING_TOPIC
 from provisioning.jobs.models import JobRun, Lease, WorkerBeat
-from provisioning.jobs.queue.message import JobMessage, MessageError, verify
+from provisioning.jobs.queue.cast import JobMessage, MessageError, verify
 from provisioning.jobs.registry import jobs, periodic_jobs
 
 LEASE = timedelta(seconds=300)

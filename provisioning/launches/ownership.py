@@ -2,7 +2,13 @@
 
 from provisioning.identity.records.project_resources import Owned
 from provisioning.launches.models import LaunchTemplate, Snippet
-from provisioning.launches.services.bounds import MOST_SNIPPETS, MOST_TEMPLATES, MOST_VERSIONS
+
+MOST_TEMPLATES = 100
+MOST_VERSIONS = 50
+"""Versions of one launch template."""
+MOST_SNIPPETS = 100
+LONGEST_SNIPPET = 16_384
+"""Bytes of one snippet."""
 
 OF_PROJECTS = (
     Owned("launch templates", remove=lambda ids: LaunchTemplate.objects.filter(project_id__in=ids).delete()),

@@ -2,7 +2,7 @@
 
 from provisioning.identity.records.project_resources import Ids, Owned
 from provisioning.metadefs.models import MetadefNamespace
-from provisioning.metadefs.services.bounds import MOST, MOST_NAMESPACES, MOST_TYPES
+from provisioning.metadefs.services.checks import MOST, MOST_NAMESPACES, MOST_TYPES
 
 _OF_NAMESPACE = "Deleted with its namespace."
 

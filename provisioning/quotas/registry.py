@@ -7,8 +7,14 @@ has a reason why not; ``tests/quotas/test_gate.py`` fails for a model with neith
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
+from django.db.models import QuerySet, UUIDField
+
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.wired import Wired
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +70,21 @@ def holdings(scope_id: uuid.UUID | None = None) -> Iterable[Holding]:
     """Count the records of one scope or of all."""
     for each in IN_LEDGER:
         yield from each.recount(scope_id)
+
+
+class Counted(Generic[Row]):
+    """The rows that a recount reads, of one scope (a project or a user) or of all scopes::
+
+        NETWORKS = Counted(lambda: Network.objects.values_list("project_id", "pk"), "project_id")
+        NETWORKS(None)
+
+    ``scope``: lookup of the column with the id of the project or user.
+    """
+
+    def __init__(self, make: Callable[[], QuerySet[Any, Row]], scope: str = "project_id") -> None:
+        self._all = Prepared(make)
+        self._of_one = Prepared(lambda scope_id: make().filter(**{scope: scope_id}), scope_id=UUIDField())
+
+    def __call__(self, scope_id: uuid.UUID | None) -> list[Row]:
+        """Return the rows of a scope; None: of all scopes."""
+        return self._all() if scope_id is None else self._of_one(scope_id=scope_id)

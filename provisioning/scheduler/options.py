@@ -22,8 +22,7 @@ from provisioning.scheduler.filters import (
     RetryFilter,
 )
 from provisioning.scheduler.flavor_demands import AggregateInstanceExtraSpecsFilter, ComputeCapabilitiesFilter
-from provisioning.scheduler.host_needs import HostNeedsFilter
-from provisioning.scheduler.image_demands import ImagePropertiesFilter
+from provisioning.scheduler.image_demands import HostNeedsFilter, ImagePropertiesFilter
 from provisioning.scheduler.plugins import DEFAULT, SchedulerSettingError, create, distinct, expanded
 from provisioning.scheduler.query import JsonFilter
 from provisioning.scheduler.resources import CoreFilter, DiskFilter, IoOpsFilter, NumInstancesFilter, RamFilter

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.scheduler.condition import HostFilter, are, hosts_in_words
-from provisioning.scheduler.host_attributes import LISTS, NUMBERS, WORDS
+from provisioning.scheduler.flavor_demands import LISTS, NUMBERS, WORDS
 from provisioning.scheduler.spec import HostState, RequestSpec
 
 FIELD = "query"

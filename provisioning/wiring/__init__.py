@@ -26,9 +26,9 @@ import provisioning.ec2.given
 import provisioning.ec2.kinds
 import provisioning.ec2.retention
 import provisioning.hosts.certificates
+import provisioning.hosts.commands
 import provisioning.hosts.restored
 import provisioning.hosts.retention
-import provisioning.hosts.sealing
 import provisioning.hosts.subjects
 import provisioning.identity.encryption.encrypted
 import provisioning.identity.encryption.key_records
@@ -47,7 +47,7 @@ import provisioning.launches.ownership
 import provisioning.measures.jobs
 import provisioning.metadefs.ownership
 import provisioning.network.delivery.handlers
-import provisioning.network.delivery.restored
+import provisioning.network.delivery.jobs
 import provisioning.network.records.guest_ports
 import provisioning.network.wiring.holdings
 import provisioning.network.wiring.ownership
@@ -62,7 +62,6 @@ import provisioning.volumes.records.uses
 import provisioning.volumes.services.backups.backup_restores
 import provisioning.volumes.services.updates.migrate
 import provisioning.volumes.wiring.holdings
-import provisioning.volumes.wiring.ownership
 from provisioning.common.tasks import TASKS
 from provisioning.identity.encryption.encrypted import Encrypted
 from provisioning.jobs.queue.tasks import jobs_of_tasks
@@ -100,7 +99,7 @@ def _owners() -> None:
         *provisioning.catalogue.ownership.OF_PROJECTS,
         *provisioning.metadefs.ownership.OF_PROJECTS,
         *provisioning.network.wiring.ownership.OF_PROJECTS,
-        *provisioning.volumes.wiring.ownership.OF_PROJECTS,
+        *provisioning.volumes.wiring.holdings.OF_PROJECTS,
         *provisioning.compute.wiring.holdings.OF_PROJECTS,
         *provisioning.batches.retention.OF_PROJECTS,
         *provisioning.launches.ownership.OF_PROJECTS,
@@ -159,7 +158,7 @@ def _retention() -> None:
         provisioning.catalogue.ownership.UNPURGED,
         provisioning.metadefs.ownership.UNPURGED,
         provisioning.network.wiring.ownership.UNPURGED,
-        provisioning.volumes.wiring.ownership.UNPURGED,
+        provisioning.volumes.wiring.holdings.UNPURGED,
         provisioning.compute.wiring.retention.UNPURGED,
         provisioning.launches.ownership.UNPURGED,
         provisioning.starred.services.UNPURGED,
@@ -172,12 +171,12 @@ def _ec2() -> None:
     provisioning.ec2.kinds.KINDS.connect(
         *provisioning.images.wiring.ownership.EC2_KINDS,
         *provisioning.network.wiring.ownership.EC2_KINDS,
-        *provisioning.volumes.wiring.ownership.EC2_KINDS,
+        *provisioning.volumes.wiring.holdings.EC2_KINDS,
         *provisioning.compute.wiring.holdings.EC2_KINDS,
     )
     provisioning.ec2.given.OWNERS.connect(
         *provisioning.network.wiring.ownership.WITH_EC2_VALUES,
-        *provisioning.volumes.wiring.ownership.WITH_EC2_VALUES,
+        *provisioning.volumes.wiring.holdings.WITH_EC2_VALUES,
         *provisioning.compute.wiring.holdings.WITH_EC2_VALUES,
     )
 
@@ -185,7 +184,7 @@ def _ec2() -> None:
 def _encryption() -> None:
     provisioning.identity.encryption.encrypted.KINDS.connect(
         Encrypted("credential", provisioning.identity.services.credentials.encrypt_again),
-        Encrypted("command", provisioning.hosts.sealing.encrypt_again),
+        Encrypted("command", provisioning.hosts.commands.encrypt_again),
         Encrypted("authority of hosts", provisioning.hosts.certificates.encrypt_again),
         Encrypted("key of a volume", provisioning.volumes.records.keys.encrypt_again),
         Encrypted("server password", provisioning.compute.records.passwords.encrypt_again),
@@ -219,6 +218,6 @@ def _hosts() -> None:
         provisioning.compute.upkeep.restored.restore_servers,
         provisioning.compute.upkeep.kept_interfaces.resend_interfaces,
         provisioning.volumes.inbound.restored.restore_volumes,
-        provisioning.network.delivery.restored.raise_numbers,
+        provisioning.network.delivery.jobs.raise_numbers,
         provisioning.images.wiring.restored.complete_images,
     )

@@ -32,8 +32,8 @@ import provisioning.identity.services.credentials
 import provisioning.identity.services.sign_ins
 import provisioning.identity.services.trusts
 import provisioning.images.records.fields
-import provisioning.launches.services.bounds
-import provisioning.metadefs.services.bounds
+import provisioning.launches.ownership
+import provisioning.metadefs.services.checks
 import provisioning.network.services.base.tags
 import provisioning.network.services.floating_ips.port_forwardings
 import provisioning.starred.services
@@ -90,7 +90,7 @@ _HOSTS = Bound(By.OPERATORS, "written for hosts")
 _CLOUD = Bound(By.OPERATORS, "written by the cloud for itself")
 _UNUSED = Bound(By.OPERATORS, "not used")
 _HISTORY = provisioning.compute.records.instance_actions.MOST_OF_SERVER
-_OF_NAMESPACE = _number("namespace", provisioning.metadefs.services.bounds.MOST)
+_OF_NAMESPACE = _number("namespace", provisioning.metadefs.services.checks.MOST)
 
 BOUNDS: dict[str, Bound] = {
     # compute
@@ -180,12 +180,12 @@ BOUNDS: dict[str, Bound] = {
     "images.ImageTask": _age("after its end", "TASK_RETENTION"),
     "catalogue.CatalogueIndex": _OPERATORS,
     "catalogue.CatalogueImage": _number("project", provisioning.catalogue.index.entries.MOST),
-    "metadefs.MetadefNamespace": _number("project", provisioning.metadefs.services.bounds.MOST_NAMESPACES),
+    "metadefs.MetadefNamespace": _number("project", provisioning.metadefs.services.checks.MOST_NAMESPACES),
     "metadefs.MetadefProperty": _OF_NAMESPACE,
     "metadefs.MetadefObject": _OF_NAMESPACE,
     "metadefs.MetadefTag": _OF_NAMESPACE,
     "metadefs.MetadefAssociation": _OF_NAMESPACE,
-    "metadefs.MetadefResourceType": _number("cloud", provisioning.metadefs.services.bounds.MOST_TYPES),
+    "metadefs.MetadefResourceType": _number("cloud", provisioning.metadefs.services.checks.MOST_TYPES),
     "metadefs.LoadedMetadef": _CLOUD,
     # identity
     "identity.SignIn": Bound(
@@ -243,9 +243,9 @@ BOUNDS: dict[str, Bound] = {
     "drains.Drain": _DELETED,
     "drains.DrainItem": _number("drain", provisioning.compute.plans.moves.MOST),
     "launches.InstanceLease": _part("one of a server"),
-    "launches.LaunchTemplate": _number("project", provisioning.launches.services.bounds.MOST_TEMPLATES),
-    "launches.LaunchTemplateVersion": _number("launch template", provisioning.launches.services.bounds.MOST_VERSIONS),
-    "launches.Snippet": _number("project", provisioning.launches.services.bounds.MOST_SNIPPETS),
+    "launches.LaunchTemplate": _number("project", provisioning.launches.ownership.MOST_TEMPLATES),
+    "launches.LaunchTemplateVersion": _number("launch template", provisioning.launches.ownership.MOST_VERSIONS),
+    "launches.Snippet": _number("project", provisioning.launches.ownership.MOST_SNIPPETS),
     # measures
     "measures.Report": _HOSTS,
     "measures.Block": _HOSTS,

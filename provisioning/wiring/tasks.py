@@ -14,8 +14,7 @@ from provisioning.volumes.services.lifecycle.delete import Delete
 from provisioning.volumes.services.lifecycle.manage import Manage, Unmanage
 from provisioning.volumes.services.lifecycle.manage_snapshots import ManageSnapshot, UnmanageSnapshot
 from provisioning.volumes.services.lifecycle.reimage import Reimage
-from provisioning.volumes.services.lifecycle.revert import Revert
-from provisioning.volumes.services.lifecycle.snapshots import CreateSnapshot, DeleteSnapshot
+from provisioning.volumes.services.lifecycle.snapshots import CreateSnapshot, DeleteSnapshot, Revert
 from provisioning.volumes.services.lifecycle.upload import UploadToImage
 from provisioning.volumes.services.updates.extend import Extend
 from provisioning.volumes.services.updates.migrate import Migrate

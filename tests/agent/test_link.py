@@ -30,7 +30,7 @@ from compute_agent.contract.messages import (
     ResourceAudit,
 )
 from compute_agent.contract.samples import Samples
-from compute_agent.link import machine_id, portal_link
+from compute_agent.link import credential, portal_link
 from compute_agent.link.credential import Credential, load_or_make, store
 from compute_agent.link.dial import here
 from compute_agent.link.errors import StartError
@@ -81,14 +81,14 @@ def test_a_machines_number_is_its_own_and_no_secret_of_the_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("SYSTEM", "FIRMWARE", "MADE"):
-        monkeypatch.setattr(machine_id, name, tmp_path / name)
+        monkeypatch.setattr(credential, name, tmp_path / name)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    made = machine_id.machine_id()
-    assert made == machine_id.machine_id(), "made once where the system has none"
+    made = credential.machine_id()
+    assert made == credential.machine_id(), "made once where the system has none"
     (tmp_path / "SYSTEM").write_text("a" * 32 + "\n")
-    installed = machine_id.machine_id()
+    installed = credential.machine_id()
     (tmp_path / "FIRMWARE").write_text("4C4C4544-0051\n")
-    clone = machine_id.machine_id()
+    clone = credential.machine_id()
     assert len({made, installed, clone}) == 3
     assert "a" * 32 not in installed
 

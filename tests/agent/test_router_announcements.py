@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from compute_agent.network.routers import announce
-from compute_agent.network.routers.announce import TIMES, Announcements
+from compute_agent.network.routers import advertise
+from compute_agent.network.routers.advertise import TIMES, Announcements
 from compute_agent.network.routers.records import Leg
 
 LEG = Leg(name="ext0", mac="fa:16:3f:00:00:01", bridge="br", mtu=1500, addresses=())
@@ -22,7 +22,7 @@ def announcements(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     def note(interface: str, mac: str, addresses: Iterable[str]) -> None:
         values.extend((interface, address) for address in sorted(addresses))
 
-    monkeypatch.setattr(announce, "announce", note)
+    monkeypatch.setattr(advertise, "announce", note)
     return values
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from compute_agent.engine.context import Cancellation
 from compute_agent.engine.outcomes import CANCELLED
-from compute_agent.engine.workers import Workers
+from compute_agent.engine.runner import Workers
 
 
 class Asked:

@@ -13,7 +13,7 @@ from django.test import Client
 
 from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.messages import Command, Enrol
-from compute_agent.virt.fake import disk
+from compute_agent.virt.fake import state
 from portal.web.streams import BodyInterruptedError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.snapshot import create_image
@@ -24,7 +24,7 @@ from provisioning.images import services as images
 from provisioning.images.models import Image
 from tests.support.clouds import Cloud, context
 
-DISK = disk.qcow2(1 << 30)
+DISK = state.qcow2(1 << 30)
 
 
 class Door:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from compute_agent.contract.messages import Enrol
-from portal.agents import link, strangers
+from portal.agents import link
 from portal.routing import websocket_router
 from tests.agent_link.test_link import CREDENTIAL, PATH, connect, enrol, hear, tell
 from tests.support.sockets import HOST, WITHIN, Open, Socket, in_db, render
@@ -18,13 +18,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 async def _none_left() -> AsyncIterator[None]:
     yield
-    assert not link.strangers._open
+    assert not link._open
 
 
 async def test_an_address_has_few_strangers_and_hosts_are_none_of_them(
     open_socket: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(strangers, "MOST_OF_ADDRESS", 2)
+    monkeypatch.setattr(link, "MOST_OF_ADDRESS", 2)
     host = await enrol(open_socket)
     hosts = [await connect(open_socket, host) for _ in range(3)]
     first, second = await open_socket(PATH), await open_socket(PATH)
@@ -39,7 +39,7 @@ async def test_an_address_has_few_strangers_and_hosts_are_none_of_them(
 
 
 async def test_all_strangers_of_a_process_are_bounded(open_socket: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strangers, "MOST", 1)
+    monkeypatch.setattr(link, "MOST", 1)
     assert (await open_socket(PATH)).accepted
     assert not (await open_socket(PATH)).accepted
 
@@ -69,7 +69,7 @@ async def test_a_host_that_has_enrolled_is_no_stranger(open_socket: Open) -> Non
     host = await enrol(open_socket)
     assert await in_db(lambda: host.name)() == "h1"
     socket = await open_socket(PATH)
-    assert link.strangers._open.total() == 1
+    assert link._open.total() == 1
     await tell(socket, Enrol(join_token="nothing", host="h2", credential=CREDENTIAL))
     await hear(socket)
     assert await socket.closed() == link.REFUSED

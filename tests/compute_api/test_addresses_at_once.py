@@ -15,7 +15,7 @@ from django.db import connections
 from provisioning.compute.models import Instance
 from provisioning.jobs import registry
 from provisioning.jobs.queue import rows
-from provisioning.jobs.queue.message import verify
+from provisioning.jobs.queue.cast import verify
 from provisioning.network import services
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit

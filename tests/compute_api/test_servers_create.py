@@ -13,8 +13,8 @@ from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.commands import BuildRequest
 from compute_agent.contract.messages import decode_command_body
 from provisioning.compute.models import Flavor, Instance, InstanceTag, ServerGroup
+from provisioning.hosts.commands import opened
 from provisioning.hosts.models import Host, HostCommand
-from provisioning.hosts.sealing import opened
 from provisioning.identity import policy
 from provisioning.network import services as network
 from provisioning.network.models import FixedIP, Port

@@ -21,7 +21,7 @@ from provisioning.volumes import services as volumes
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Attachment, Message, Volume, VolumeType
 from provisioning.volumes.services import messages
-from provisioning.volumes.services.updates.moved_data import keep_data
+from provisioning.volumes.services.updates.migrate import keep_data
 from provisioning.volumes.upkeep.upkeep import follow_dead_hosts, reap
 from tests.compute_api.conftest import V21, launch, new_volume
 from tests.compute_api.test_volumes import attach, cloud, commands_of, status

@@ -22,7 +22,7 @@ from provisioning.common.environment import env
 from provisioning.jobs import registry
 from provisioning.jobs.models import JobRun
 from provisioning.jobs.queue import rows, worker_groups
-from provisioning.jobs.queue.message import JobMessage, sign
+from provisioning.jobs.queue.cast import JobMessage, sign
 from provisioning.jobs.workers import dispatch
 
 

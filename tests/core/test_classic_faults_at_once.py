@@ -27,7 +27,7 @@ from provisioning.compute.upkeep.reconcile import compare
 from provisioning.hosts import calls, commands
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.jobs.queue import rows
-from provisioning.jobs.queue.message import verify
+from provisioning.jobs.queue.cast import verify
 from provisioning.quotas.services.limits import set_limit
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants

@@ -18,7 +18,7 @@ from provisioning.hosts import commands
 from provisioning.images.models import Image
 from provisioning.jobs import registry
 from provisioning.jobs.queue import rows
-from provisioning.jobs.queue.message import verify
+from provisioning.jobs.queue.cast import verify
 from tests.support import invariants
 from tests.support.actions import service
 from tests.support.clouds import ADMIN, Cloud, context, state_of

@@ -23,7 +23,7 @@ from provisioning.compute.models import Allocation, Instance
 from provisioning.hosts import reports
 from provisioning.hosts.models import Host
 from provisioning.jobs.queue import rows
-from provisioning.jobs.queue.message import verify
+from provisioning.jobs.queue.cast import verify
 from provisioning.quotas.services.limits import set_limit
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of

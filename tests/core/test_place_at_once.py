@@ -17,7 +17,7 @@ from provisioning.compute.host_link.allocations import claim_room
 from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.models import SchedulingDecision
 from provisioning.compute.services import aggregates
-from provisioning.hosts import cached_images
+from provisioning.hosts import audits
 from provisioning.hosts.models import CachedImage, Host
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
@@ -82,5 +82,5 @@ def test_aggregates_that_change_at_once_leave_the_smallest(shared_cloud: Cloud, 
 def test_two_audits_of_a_host_at_once(shared_cloud: Cloud) -> None:
     host = shared_cloud.add_host("kelvin").host
     images = [f"{number:08}-0000-4000-8000-000000000000" for number in range(20)]
-    assert not [result for result in in_threads(4, lambda _: cached_images.keep(host.id, images)) if result]
+    assert not [result for result in in_threads(4, lambda _: audits.keep(host.id, images)) if result]
     assert CachedImage.objects.filter(host=host).count() == 20

@@ -17,8 +17,8 @@ from provisioning.compute.moves.cpu import cpu_of, with_cpu
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.cpus.models import GuestProcessor, Processor
 from provisioning.cpus.selectors import offered_by
+from provisioning.hosts.commands import opened
 from provisioning.hosts.models import Host, HostCommand
-from provisioning.hosts.sealing import opened
 from provisioning.scheduler.cpu import lacking
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain

@@ -11,7 +11,7 @@ from django.utils import timezone
 from compute_agent.contract.commands import VARIABLES, SnapshotRequest
 from compute_agent.contract.firmware_state import PROPERTY, to_property
 from compute_agent.contract.messages import Command
-from compute_agent.virt.fake import disk
+from compute_agent.virt.fake import state
 from provisioning.common.context import RequestContext, cloud_in_project
 from provisioning.common.errors import ForbiddenError, InvalidInputError, UnavailableError
 from provisioning.compute.actions.delete import delete
@@ -384,7 +384,7 @@ def test_an_upload_that_is_not_ordered_is_nobodys_right(
 
 
 def test_an_empty_disk_of_a_simulated_host_is_whole() -> None:
-    assert len(disk.qcow2(20 << 30)) == 4 * disk.CLUSTER
+    assert len(state.qcow2(20 << 30)) == 4 * state.CLUSTER
 
 
 def test_other_projects_servers_are_not_there(server: Instance) -> None:

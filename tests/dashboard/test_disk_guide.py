@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.dashboard.instances.dialogs.disk_guide import guide_for
+from portal.dashboard.instances.dialogs.guest_disks import guide_for
 from tests.support.tables import each_row
 
 VOLUME = str(uuid.UUID("5f1c3c5e-0000-4000-8000-00000000beef"))

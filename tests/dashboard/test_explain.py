@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from compute_agent.contract.steps import FETCH_IMAGE
-from portal.dashboard.instances.detail.advice import ADVICE
+from portal.dashboard.instances.detail.contents import ADVICE
 from provisioning.compute.models import Instance, SchedulingDecision
 from provisioning.compute.selectors.explained import ALL_TAKEN, GAVE_UP, LABELS, Explained
 from provisioning.scheduler.options import FILTERS

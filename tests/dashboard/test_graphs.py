@@ -12,8 +12,7 @@ from django.utils import timezone
 
 from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES, GuestSample, Samples
 from portal.dashboard.graphs import sparklines
-from portal.dashboard.graphs.charts import HEIGHT, path
-from portal.dashboard.graphs.units import BYTES, MEBIBYTES, PERCENT, PLAIN
+from portal.dashboard.graphs.charts import BYTES, HEIGHT, MEBIBYTES, PERCENT, PLAIN, path
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.hosts.models import Host

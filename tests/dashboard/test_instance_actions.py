@@ -9,7 +9,7 @@ from django.db import transaction
 from django.test import Client
 
 from portal.api.compute.server_actions import ACTIONS, lifecycle
-from portal.dashboard.instances.actions.legality import refusal
+from portal.dashboard.instances.actions.begin import refusal
 from portal.dashboard.instances.detail.menu import ABSENT, ELSEWHERE, GROUPS, PRIMARY, entries, menu_for
 from portal.dashboard.instances.dialogs import DIALOGS
 from provisioning.common.errors import NovellaError

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from portal.dashboard.api_access.try_it import LIFETIME
+from portal.dashboard.api_access.views import LIFETIME
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 

@@ -18,7 +18,7 @@ from provisioning.images.models import Image, ImageMember, ImageProperty, ImageT
 from provisioning.images.records.changes import Change
 from provisioning.images.services import tasks
 from provisioning.images.services.imports import Import, ImportRequest
-from provisioning.jobs.queue.message import verify
+from provisioning.jobs.queue.cast import verify
 from provisioning.quotas.services.limits import set_limit
 from tests.image import pictures
 from tests.support.cast import People, make_people, make_project

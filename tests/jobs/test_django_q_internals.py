@@ -22,7 +22,7 @@ from django_q.models import OrmQ
 from django_q.signing import BadSignature
 
 from provisioning.jobs.queue.broker import Broker
-from provisioning.jobs.queue.message import JobMessage, sign
+from provisioning.jobs.queue.cast import JobMessage, sign
 from provisioning.jobs.queue.rows import ClaimedMessage
 from provisioning.jobs.workers import dispatch
 from provisioning.jobs.workers import django_q_internals as internals

@@ -15,8 +15,7 @@ from django_q.tasks import async_task
 
 from provisioning.events import wake
 from provisioning.jobs.queue import rows
-from provisioning.jobs.queue.cast import cast
-from provisioning.jobs.queue.message import JobMessage, MessageError, sign, verify
+from provisioning.jobs.queue.cast import JobMessage, MessageError, cast, sign, verify
 from provisioning.jobs.workers.django_q_internals import SignedMessages
 from tests.jobs.conftest import Group, eventually, words
 from tests.jobs.worker import TOPICS

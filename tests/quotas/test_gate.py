@@ -107,8 +107,7 @@ MAKERS = {
     "provisioning/compute/services/server_groups.py": {"ServerGroup"},
     "provisioning/network/services/networks/networks.py": {"Network"},
     "provisioning/network/services/networks/subnets.py": {"Subnet"},
-    "provisioning/network/services/addressing/subnet_pools.py": {"SubnetPool"},
-    "provisioning/network/services/addressing/address_scopes.py": {"AddressScope"},
+    "provisioning/network/services/addressing/subnet_pools.py": {"AddressScope", "SubnetPool"},
     "provisioning/network/services/security/address_groups.py": {"AddressGroup"},
     "provisioning/network/services/composed/rbac_policies.py": {"RbacPolicy"},
     "provisioning/network/services/floating_ips/floating_ips.py": {"FloatingIP"},
@@ -127,10 +126,10 @@ MEASURERS = {
 OF_THE_CLOUD = {
     "provisioning/volumes/services/updates/migrate.py": {"Volume"},
     "provisioning/volumes/inbound/lost_moves.py": {"Volume"},
-    "provisioning/network/delivery/places.py": {"Port"},
+    "provisioning/network/delivery/documents.py": {"Port"},
     "provisioning/network/services/addressing/addresses.py": {"FixedIP"},
     "provisioning/network/services/base/sharing.py": {"RbacPolicy"},
-    "provisioning/network/services/addressing/own_ports.py": {"Port"},
+    "provisioning/network/services/addressing/dhcp_ports.py": {"Port"},
 }
 """What the cloud makes for itself: ports that are in no project's quota, policies of what is everybody's, and volumes
 that take over the data of one that is counted.

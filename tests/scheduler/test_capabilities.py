@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provisioning.scheduler import Facts, HostState, explain
-from provisioning.scheduler.host_attributes import ALL, LISTS, NAMES, NUMBERS, WORDS
+from provisioning.scheduler.flavor_demands import ALL, LISTS, NAMES, NUMBERS, WORDS
 from provisioning.scheduler.image_demands import is_version
 from provisioning.scheduler.operators import meets
 from tests.scheduler.test_ranking import SPEC, host, reasons

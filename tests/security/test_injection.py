@@ -11,7 +11,7 @@ from compute_agent.contract.build import FixedAddress, ImageRef, NetworkRef, Por
 from compute_agent.contract.network import NetworkDocument, SecurityGroupDocument
 from compute_agent.images import cache
 from compute_agent.network.dhcp import dhcp_config
-from compute_agent.network.dhcp.dhcp_user import DhcpUser
+from compute_agent.network.dhcp.dhcp_config import DhcpUser
 from compute_agent.network.filters import groups, plan, tables
 from compute_agent.network.kernel.links import interface_name
 from compute_agent.network.state.desired import DesiredState, LocalPort

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from portal.client.ssh import SshWish, ssh_command
-from portal.client.ssh_arguments import divided, user_and_server
+from portal.client.ssh import SshWish, divided, ssh_command, user_and_server
 from tests.support.tables import each_row
 
 

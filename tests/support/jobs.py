@@ -13,7 +13,7 @@ from provisioning.common.processes import tracing
 from provisioning.jobs import registry
 from provisioning.jobs.models import Lease
 from provisioning.jobs.queue import rows
-from provisioning.jobs.queue.message import verify
+from provisioning.jobs.queue.cast import verify
 
 _FIRST = Prepared(lambda: OrmQ.objects.order_by("id")[:1])
 

@@ -73,7 +73,7 @@ from compute_agent.contract.volume import (
 from compute_agent.network.state.documents import vni_of
 from compute_agent.servers.audit import with_interfaces
 from compute_agent.virt.errors import HostError
-from compute_agent.virt.fake import disk
+from compute_agent.virt.fake import state
 from provisioning.common.context import cloud_in_project
 from provisioning.common.errors import NovellaError
 from provisioning.compute.disks.snapshot_images import is_ready
@@ -402,7 +402,7 @@ class ScriptedAgent:
             return
         if isinstance(body, UploadVolumeRequest):
             image = volume_images.image_to_send(self.host.id, uuid.UUID(body.image_id), uuid.UUID(body.image_id))
-            images.upload(cloud_in_project(image.project_id), image.id, [disk.qcow2(body.volume.size_gb << 30)])
+            images.upload(cloud_in_project(image.project_id), image.id, [state.qcow2(body.volume.size_gb << 30)])
             self.report(command, "finished")
             return
         detail = self.pools[body.volume.pool_id].carry_out(body)
@@ -439,7 +439,7 @@ class ScriptedAgent:
         """Send an empty disk as the data of the image that is wanted, as the agents' address takes it."""
         image = image_transfers.image_to_send(self.host.id, uuid.UUID(command.subject_id), uuid.UUID(body.image_id))
         if not is_ready(image.id):
-            images.upload(cloud_in_project(image.project_id), image.id, [disk.qcow2(1 << 30)])
+            images.upload(cloud_in_project(image.project_id), image.id, [state.qcow2(1 << 30)])
 
     def send_firmware(self, command: Command) -> None:
         """Send the firmware state of the guest, as the agents' address takes it."""

@@ -19,7 +19,7 @@ from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
 from provisioning.quotas.services.repair import examine
 from provisioning.volumes.models import DeletedData, PoolHost, StoragePool, Volume
-from provisioning.volumes.selectors.deleted_data import of_project
+from provisioning.volumes.selectors.gauges import of_project
 from provisioning.volumes.services import Delete, VolumeDeletion
 from provisioning.volumes.services.catalogue.pools import forget_pool
 from provisioning.volumes.services.catalogue.types import create_type, delete_type, update_type

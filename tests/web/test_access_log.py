@@ -7,7 +7,7 @@ import io
 import pytest
 from daphne.access import AccessLogGenerator
 
-from portal.web import access_log
+from portal.web import daphne_internals
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from portal.web import access_log
     ],
 )
 def test_what_is_written_down(monkeypatch: pytest.MonkeyPatch, path: str, shown: str) -> None:
-    monkeypatch.setattr(AccessLogGenerator, "__call__", access_log.log)
+    monkeypatch.setattr(AccessLogGenerator, "__call__", daphne_internals.log)
     stream = io.StringIO()
     details = {"client": "192.0.2.1:1", "method": "GET", "path": path, "status": 200, "size": 1}
     AccessLogGenerator(stream)("http", "complete", details)

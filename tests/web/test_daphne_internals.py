@@ -19,7 +19,7 @@ from twisted.internet.testing import StringTransport
 from twisted.web import http
 
 from portal.api.common import faults
-from portal.web import access_log, daphne_internals, http_requests, process, websockets
+from portal.web import daphne_internals, http_requests, process, websockets
 from portal.web.handler import PooledHandler
 
 REQUEST = http_requests.StreamingRequest.__mro__[1]
@@ -45,7 +45,7 @@ def test_everything_is_replaced_and_by_the_like(monkeypatch: pytest.MonkeyPatch)
     assert server.WebSocketFactory.protocol is websockets.BoundedWebSocket
     assert Server.handle_reply is websockets.reply
     assert Server.create_application is websockets.create_application
-    assert access.AccessLogGenerator.__call__ is access_log.log
+    assert access.AccessLogGenerator.__call__ is daphne_internals.log
     factory = http_protocol.HTTPFactory(None)
     factory.protocol = http.HTTPChannel
     assert factory.buildProtocol(None).requestFactory is http_requests.StreamingRequest
@@ -58,7 +58,11 @@ def test_everything_is_replaced_and_by_the_like(monkeypatch: pytest.MonkeyPatch)
 def test_what_is_replaced_is_called_as_before() -> None:
     assert parameters(websockets._send) == ["self", "protocol", "message"] == parameters(websockets.reply)
     assert inspect.iscoroutinefunction(websockets._send)
-    assert parameters(access_log._write) == ["self", "protocol", "action", "details"] == parameters(access_log.log)
+    assert (
+        parameters(daphne_internals._write)
+        == ["self", "protocol", "action", "details"]
+        == parameters(daphne_internals.log)
+    )
 
 
 @pytest.mark.parametrize(

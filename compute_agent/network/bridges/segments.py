@@ -1,6 +1,7 @@
 """Segments connect a network's bridges on different hosts: a VXLAN device, or an interface to a physical network."""
 
 import errno
+import hashlib
 import ipaddress
 import logging
 from collections.abc import Mapping
@@ -10,7 +11,6 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from compute_agent.contract.build import Segment
 from compute_agent.contract.network import NetworkDocument
-from compute_agent.network.bridges import shared_macs
 from compute_agent.network.dhcp.dhcp_config import MAC
 from compute_agent.network.kernel import links, names, namespace
 from compute_agent.network.kernel.underlay import Underlay
@@ -197,7 +197,7 @@ def _bring_forwarding(route: Any, index: int, network: NetworkDocument, local: s
     """
     entries = {(EVERYONE, peer) for peer in network.peers}
     entries |= {(port.mac_address, port.underlay) for port in network.remote_ports if port.underlay}
-    entries |= set(shared_macs.aliases(network))
+    entries |= set(aliases(network))
     desired = {(mac, peer) for mac, peer in entries if _is_reached(peer, local) and MAC.fullmatch(mac)}
     wrong = {f"{mac} at {peer}": "it is not reached from here" for mac, peer in entries - desired}
     here = {mac for mac, _ in desired} - {EVERYONE}
@@ -234,3 +234,17 @@ def _is_reached(peer: str, local: str) -> bool:
         return False
     several = there.is_multicast or there.is_unspecified or str(there) == "255.255.255.255"
     return not several and here.version == there.version and here.is_loopback == there.is_loopback
+
+
+def alias(mac: str, underlay: str) -> str:
+    """Return the alias of the shared address ``mac`` between hosts, for the host with this underlay address.
+
+    The alias is locally administered, and outside the range of ports (``fa:16:3e``).
+    """
+    digest = hashlib.sha256(f"{underlay} {mac}".encode()).digest()
+    return "fa:3f:" + ":".join(f"{byte:02x}" for byte in digest[:4])
+
+
+def aliases(network: NetworkDocument) -> list[tuple[str, str]]:
+    """Return the alias and the underlay address for each shared MAC address on each other host of the network."""
+    return [(alias(mac, peer), peer) for peer in network.peers for mac in network.shared_macs]

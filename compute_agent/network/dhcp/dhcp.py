@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compute_agent.network.dhcp import dhcp_config
-from compute_agent.network.dhcp.dhcp_config import Lease, Served
-from compute_agent.network.dhcp.dhcp_user import DhcpUser
+from compute_agent.network.dhcp.dhcp_config import DhcpUser, Lease, Served
 from compute_agent.network.kernel import namespace
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.processes.processes import collect, is_ours, kill, read_pid

@@ -1,8 +1,10 @@
 """Configuration of dnsmasq: ranges and options of a network, fixed addresses of its interfaces, and names."""
 
 import functools
+import grp
 import ipaddress
 import logging
+import pwd
 import re
 import shutil
 import subprocess
@@ -11,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compute_agent.contract.build import DhcpOption, PortRef, SubnetRef
-from compute_agent.network.dhcp.dhcp_user import DhcpUser
 from compute_agent.virt.processes.programs import SYSTEM_PATH
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,32 @@ FROM_DHCP = ("", "dhcpv6-stateful")
 TEST_SECONDS = 10.0
 SCRIPT, SAID = "on-lease", "said"
 """The script that dnsmasq runs for each lease, and the file to which it appends events."""
+
+AUTO = "auto"
+KNOWN = ("novella-dhcp", "dnsmasq", "nobody")
+"""Accounts that ``auto`` looks for: the one that bin/up creates, the distribution's own, and dnsmasq's default."""
+
+
+@dataclass(frozen=True)
+class DhcpUser:
+    """A user and its primary group, by the names that dnsmasq looks up."""
+
+    name: str = "root"
+    group: str = "root"
+    gid: int = 0
+
+
+def choose(configured: str) -> DhcpUser:
+    """Return the account with this name; for ``auto``, the first known one that exists. Raises ValueError if there is
+    none.
+    """
+    for name in KNOWN if configured == AUTO else (configured,):
+        try:
+            gid = pwd.getpwnam(name).pw_gid
+            return DhcpUser(name, grp.getgrgid(gid).gr_name, gid)
+        except KeyError:
+            continue
+    raise ValueError(f"there is no user {configured!r} with a group for dnsmasq")
 
 
 @dataclass(frozen=True)

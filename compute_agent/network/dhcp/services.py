@@ -17,8 +17,7 @@ from msgspec.structs import replace
 from compute_agent.contract.build import PortRef
 from compute_agent.contract.network import NetworkDocument
 from compute_agent.network.dhcp.dhcp import DhcpServer, machine_servers
-from compute_agent.network.dhcp.dhcp_config import METADATA, Name, Served, leases_of, served_name
-from compute_agent.network.dhcp.dhcp_user import DhcpUser
+from compute_agent.network.dhcp.dhcp_config import METADATA, DhcpUser, Name, Served, leases_of, served_name
 from compute_agent.network.host_network import Leased
 from compute_agent.network.kernel import links, names, namespace
 from compute_agent.network.kernel.addresses import ensure_addresses

@@ -10,12 +10,13 @@ drop it.
 import ipaddress
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from compute_agent.contract.build import SubnetRef
 from compute_agent.contract.network import NetworkDocument
-from compute_agent.network.dhcp.dhcp_user import DhcpUser
+from compute_agent.network.dhcp.dhcp_config import DhcpUser
+from compute_agent.network.kernel.announcing import announce
 from compute_agent.network.routers.records import Leg
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.processes.processes import collect, is_ours, kill, read_pid
@@ -26,6 +27,12 @@ MODES = {"slaac": "ra-only", "dhcpv6-stateless": "ra-stateless", "dhcpv6-statefu
 """Neutron's ``ipv6_ra_mode`` → dnsmasq's mode."""
 INTERVAL, LIFETIME = 60, 1800
 """Seconds between two advertisements, and seconds for which a guest keeps its gateway without another advertisement."""
+
+TIMES = 3
+"""Number of announcements of a new address."""
+
+Inside = Callable[[str, Callable[[], None]], None]
+"""Runs work in the namespace with this name."""
 
 
 class Advertiser:
@@ -134,3 +141,48 @@ def _lines(leg: Leg, network: NetworkDocument) -> Iterator[str]:
 
 def _advertised(leg: Leg, subnet: SubnetRef) -> bool:
     return ":" in subnet.cidr and subnet.gateway is not None and leg.has(subnet.gateway)
+
+
+class Announcements:
+    """Announces new addresses immediately, and again with the next checks, in case packets were lost.
+
+    An address that has moved to another host is no longer announced here.
+    """
+
+    def __init__(self) -> None:
+        self._left: dict[tuple[str, str, str], dict[str, int]] = {}
+        """Namespace, interface and MAC address → remaining announcements of each address."""
+
+    def add(self, inside: Inside, space: str, leg: Leg, addresses: frozenset[str]) -> None:
+        """Announce these addresses on a leg of the namespace ``space``."""
+        if addresses:
+            inside(space, lambda: announce(leg.name, leg.mac, addresses))
+            self._left.setdefault((space, leg.name, leg.mac), {}).update(dict.fromkeys(addresses, TIMES - 1))
+
+    def keep_only(self, space: str, interface: str, addresses: Collection[str]) -> None:
+        """Stop announcing all addresses on this interface except ``addresses``: other addresses are no longer on this
+        host.
+        """
+        for (name, on, _), left in self._left.items():
+            if (name, on) == (space, interface):
+                for gone in left.keys() - set(addresses):
+                    del left[gone]
+
+    def keep_only_spaces(self, spaces: Collection[str]) -> None:
+        """Discard announcements of other namespaces, which no longer exist."""
+        self._left = {key: left for key, left in self._left.items() if key[0] in spaces}
+
+    def again(self, inside: Inside) -> None:
+        """Repeat announcements that were not sent ``TIMES`` times."""
+        for key, left in list(self._left.items()):
+            space, name, mac = key
+            addresses = frozenset(left)
+            self._left[key] = {address: times - 1 for address, times in left.items() if times > 1}
+            if not self._left[key]:
+                del self._left[key]
+            if not addresses:
+                continue
+            try:
+                inside(space, lambda name=name, mac=mac, addresses=addresses: announce(name, mac, addresses))  # type: ignore[misc]
+            except RetryableHostError:  # deleted
+                self._left.pop(key, None)

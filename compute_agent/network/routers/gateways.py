@@ -10,8 +10,7 @@ MAC address on all hosts; none of their frames is sent to another host.
 from collections.abc import Iterable
 
 from compute_agent.contract.network import NetworkDocument
-from compute_agent.network.bridges.segments import port_of
-from compute_agent.network.bridges.shared_macs import alias
+from compute_agent.network.bridges.segments import alias, port_of
 from compute_agent.network.kernel.links import interface_name
 from compute_agent.network.kernel.names import service_mac
 from compute_agent.network.routers.words import mac_address, nft_map, nft_set, replaced

@@ -18,7 +18,7 @@ from compute_agent.contract.network import (
     RouterInterface,
     ServicePort,
 )
-from compute_agent.network.bridges.shared_macs import alias
+from compute_agent.network.bridges.segments import alias
 from compute_agent.network.kernel import names
 from compute_agent.network.routers.forwards import answers_of, whole
 from compute_agent.network.routers.records import (

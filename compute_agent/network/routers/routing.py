@@ -6,13 +6,12 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
 
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, NetworkDocument, RouterDocument
-from compute_agent.network.dhcp import dhcp_user
+from compute_agent.network.dhcp import dhcp_config
 from compute_agent.network.kernel import links, names, tracking
 from compute_agent.network.kernel.reach import Reach, reach_of
 from compute_agent.network.kernel.underlay import Underlay
 from compute_agent.network.routers import flows, gateways, kernel
-from compute_agent.network.routers.advertise import Advertiser, configuration, folder_of
-from compute_agent.network.routers.announce import Announcements
+from compute_agent.network.routers.advertise import Advertiser, Announcements, configuration, folder_of
 from compute_agent.network.routers.forwards import RefusedForwardError, readable
 from compute_agent.network.routers.machine import MachineNetworks
 from compute_agent.network.routers.numbers import Numbers
@@ -39,7 +38,7 @@ class Routing(Part):
         self._underlay = underlay
         self._folder = folder_of(settings.state_dir.absolute() / "network")
         self._numbers = Numbers(self._folder / "numbers.json")
-        self._dhcp_user = dhcp_user.choose(settings.dhcp_user)
+        self._dhcp_user = dhcp_config.choose(settings.dhcp_user)
         self._spaces = Spaces(settings.netns)
         self._announcements = Announcements()
         self._machine = MachineNetworks(self._folder / "machine", settings, underlay)

@@ -37,7 +37,7 @@ from compute_agent.virt.errors import (
     StoppedError,
     UnsupportedError,
 )
-from compute_agent.virt.fake import disk
+from compute_agent.virt.fake import state
 from compute_agent.virt.fake.console import FakeConsoles
 from compute_agent.virt.fake.faults import FaultPoint
 from compute_agent.virt.fake.guest_disks import mounted
@@ -306,7 +306,7 @@ class FakeDriver(FakeMigrations):
             size = max(1, self._guest(uuid).disk_gb) << 30
         if stopped():
             raise StoppedError("The copy of the disk was stopped.")
-        disk.write(target, disk_format, size)
+        state.write(target, disk_format, size)
 
     def frozen(self, uuid: str) -> AbstractContextManager[None]:
         return nullcontext()

@@ -1,8 +1,10 @@
 """The state of the fake hypervisor: guests, disks and seeds of instances, and console output."""
 
+import struct
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import msgspec
 
@@ -40,6 +42,10 @@ _BOOT_LOG = (
     (1.05, "{hostname} login: "),
 )
 """Console output: seconds after the start, and the line."""
+
+CLUSTER_BITS = 16
+CLUSTER = 1 << CLUSTER_BITS
+_HEADER = struct.Struct(">4sIQIIQIIQQIIQQQQII")
 
 
 class FakeGuest(msgspec.Struct):
@@ -179,3 +185,25 @@ def counters_of(guest: FakeGuest, *, config_drive: bool) -> Diagnostics:
             ),
         ],
     )
+
+
+def write(target: Path, disk_format: str, size: int) -> None:
+    """Write an empty disk of ``size`` bytes to ``target``: ``qcow2`` of version 3, or a sparse ``raw`` file."""
+    with target.open("wb") as file:
+        if disk_format == "qcow2":
+            file.write(qcow2(size))
+        else:
+            file.truncate(size)
+
+
+def qcow2(size: int) -> bytes:
+    """Return header, refcount table, refcount block and an L1 table without entries, as QEMU creates for an empty
+    disk.
+    """
+    entries = -(-size // (CLUSTER * CLUSTER // 8))
+    tables = -(-entries * 8 // CLUSTER)
+    header = _HEADER.pack(
+        b"QFI\xfb", 3, 0, 0, CLUSTER_BITS, size, 0, entries, 3 * CLUSTER, CLUSTER, 1, 0, 0, 0, 0, 0, 4, _HEADER.size
+    )
+    clusters = [header, struct.pack(">Q", 2 * CLUSTER), struct.pack(">H", 1) * (3 + tables)]
+    return b"".join(cluster.ljust(CLUSTER, b"\0") for cluster in clusters) + bytes(tables * CLUSTER)

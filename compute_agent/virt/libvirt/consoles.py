@@ -1,13 +1,27 @@
 """Observation of a guest: its console log, its sockets, its counters."""
 
+import ctypes
+import errno
+import os
 from pathlib import Path
 
 from compute_agent.contract.calls import Diagnostics
 from compute_agent.virt.driver import ConsoleChunk
 from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
-from compute_agent.virt.libvirt import console_log, counters
+from compute_agent.virt.libvirt import counters
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.domains import Domains
+
+KEEP = 1 << 20
+"""Minimum number of bytes kept."""
+LIMIT = 2 << 20
+"""Bytes on disk above which the log is cut to ``KEEP``."""
+BLOCK = 1 << 16
+FALLOC_FL_KEEP_SIZE = 0x01
+FALLOC_FL_PUNCH_HOLE = 0x02
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
 
 
 class ConsoleOperations(Domains):
@@ -17,7 +31,7 @@ class ConsoleOperations(Domains):
         paths = self._paths.instance(uuid)
         if not paths.folder.is_dir():
             raise InstanceNotFoundError("There is no such guest on this host.")
-        return console_log.read(paths.console_log, offset, max_bytes)
+        return read(paths.console_log, offset, max_bytes)
 
     def console_socket(self, uuid: str, protocol: str) -> Path:
         domain = self._domain(uuid)
@@ -38,3 +52,60 @@ class ConsoleOperations(Domains):
                 hypervisor="kvm" if self._virt_type == "kvm" else "qemu",
                 started=self._states.running_since(uuid),
             )
+
+
+def read(path: Path, offset: int | None, max_bytes: int) -> ConsoleChunk:
+    """Read the log as specified by ``ComputeDriver.console_output``. A missing file is read as empty."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return ConsoleChunk(data=b"", start=0, end=0)
+    try:
+        end = os.fstat(descriptor).st_size
+        first = _first_kept(descriptor, end)
+        requested = end - max_bytes if offset is None else offset
+        start = min(max(requested, first), end)
+        data = os.pread(descriptor, min(max_bytes, end - start), start)
+    finally:
+        os.close(descriptor)
+    return ConsoleChunk(data=data, start=start, end=start + len(data))
+
+
+def trim(path: Path, keep: int = KEEP, limit: int = LIMIT) -> int:
+    """Cut a log of more than ``limit`` bytes to about ``keep``; return the bytes released."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return 0
+    try:
+        end = os.fstat(descriptor).st_size
+        first = _first_kept(descriptor, end)
+        until = (end - keep) // BLOCK * BLOCK
+        if end - first <= limit or until <= first:
+            return 0
+        _punch(descriptor, until)
+    finally:
+        os.close(descriptor)
+    return until - first
+
+
+def _first_kept(descriptor: int, end: int) -> int:
+    """Return the offset of the first byte that is kept."""
+    try:
+        return os.lseek(descriptor, 0, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # only a hole
+            return end
+        raise
+
+
+def _punch(descriptor: int, until: int) -> None:
+    if _libc.fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, until) == 0:
+        return
+    code = ctypes.get_errno()
+    if code != errno.EOPNOTSUPP:
+        raise OSError(code, os.strerror(code))
+    # A file system without holes: all previous output is discarded, the offsets stay.
+    size = os.fstat(descriptor).st_size
+    os.truncate(descriptor, 0)
+    os.truncate(descriptor, size)

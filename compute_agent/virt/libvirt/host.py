@@ -10,7 +10,7 @@ from compute_agent.contract.migration import RECEIVER_TRAIT
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import HostCapacity
 from compute_agent.virt.errors import HostError
-from compute_agent.virt.libvirt import capacity, console_log, host_traits, leftovers, snapshots
+from compute_agent.virt.libvirt import capacity, consoles, host_traits, leftovers, snapshots
 from compute_agent.virt.libvirt.connection import if_defined, translated
 from compute_agent.virt.libvirt.domain_xml import VirtType, domain_name
 from compute_agent.virt.libvirt.domains import Domains
@@ -85,6 +85,6 @@ class HostOperations(Domains):
         """Limit the size of a guest's console log, and of QEMU's log, because a guest can write any amount to both."""
         for path in (self._paths.instance(uuid).console_log, self._paths.emulator_log(domain_name(uuid))):
             try:
-                console_log.trim(path)
+                consoles.trim(path)
             except OSError:
                 log.exception("the log %s could not be cut", path)

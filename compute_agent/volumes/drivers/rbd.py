@@ -21,8 +21,8 @@ from typing import Any, ClassVar
 
 from compute_agent.contract.build import ImageRef
 from compute_agent.contract.volume import StoredVolume, VolumeEncryption, VolumeSpec, is_unmanaged
+from compute_agent.images.cache import NAME as CACHED_NAME
 from compute_agent.images.cache import cached_name
-from compute_agent.images.use import NAME as CACHED_NAME
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import ImageUnacceptableError
 from compute_agent.volumes.daemons.qmp import DaemonError

@@ -11,13 +11,14 @@ from django.utils.cache import patch_vary_headers
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
 from portal.api.common import faults
 from portal.api.common.authentication import TokenAuthentication, challenge, request_id_of
 from portal.api.common.bodies import JSONNegotiation, JSONParser, JSONRenderer
 from portal.api.common.requests import Microversions, Schema, Version, validate
-from portal.api.common.throttling import READING, RateThrottle
+from portal.common.http import rate_limits
 from portal.common.http.rate_limits import WRITES, refusal
 from provisioning.common.context import RequestContext
 from provisioning.common.database.retry import lost_race
@@ -31,9 +32,29 @@ Schemas = Mapping[str, Schema | Callable[[Version], Schema]]
 MOST_RETRIES = 3
 """Maximum number of retries of a request that loses a race."""
 
-
 _SECRETS = frozenset({"adminPass", "auth_key", "blob", "console", "private_key", "remote_console", "secret"})
 """Response members with a secret, or an address that contains one; these responses are not cached."""
+
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class RateThrottle(BaseThrottle):
+    """Counts requests that change something, as the view's ``counted`` kind; requests without a token are counted at
+    sign-in.
+    """
+
+    def __init__(self) -> None:
+        self._wait = 0
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        context, kind = cast("RequestContext | None", request.auth), getattr(view, "counted", "")
+        if request.method in READING or context is None or not kind:
+            return True
+        self._wait = rate_limits.seconds_to_wait(context, kind)
+        return not self._wait
+
+    def wait(self) -> float:
+        return self._wait
 
 
 def _has_secret(data: object) -> bool:

@@ -14,8 +14,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError, NotOfferedError
 from provisioning.identity import policy
 from provisioning.volumes.models import StoragePool
-from provisioning.volumes.pools.offered import offered
-from provisioning.volumes.pools.would_fit import MOST, would_fit
+from provisioning.volumes.pools.placement import MOST, offered, would_fit
 from provisioning.volumes.selectors import pools as selectors
 from provisioning.volumes.selectors.types import type_for
 from provisioning.volumes.services.catalogue.pools import set_enabled, set_frozen

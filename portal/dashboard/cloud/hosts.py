@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from portal.common import statuses
+from portal.dashboard.cloud.listing import host_rows
 from portal.dashboard.cloud.migrations import moves_on
 from portal.dashboard.cloud.pools import host_state
-from portal.dashboard.cloud.rows import host_rows
 from portal.dashboard.cloud.things import troubles_of
 from portal.dashboard.cloud.watched import HOST_ID, WatchedPage
 from portal.dashboard.copy_as.calls import Call

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from portal.dashboard.cloud.rows import bars_of, host_rows
+from portal.dashboard.cloud.listing import bars_of, host_rows
 from portal.dashboard.cloud.things import troubles_of
 from portal.dashboard.cloud.watched import WatchedPage
 from portal.dashboard.graphs.bars import Bar

@@ -6,8 +6,19 @@ from typing import Any
 
 from django.urls import reverse
 
-from portal.dashboard.graphs.charts import POINTS, Chart, Drawn, chart
-from portal.dashboard.graphs.units import BYTES, GIBIBYTES, MEBIBYTES, PER_SECOND, PERCENT, PLAIN, VCPUS
+from portal.dashboard.graphs.charts import (
+    BYTES,
+    GIBIBYTES,
+    MEBIBYTES,
+    PER_SECOND,
+    PERCENT,
+    PLAIN,
+    POINTS,
+    VCPUS,
+    Chart,
+    Drawn,
+    chart,
+)
 from provisioning.common.context import RequestContext
 from provisioning.compute.models import Instance
 from provisioning.hosts.models import Host

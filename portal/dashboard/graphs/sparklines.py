@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from django.utils.safestring import SafeString
 
 from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES
-from portal.dashboard.graphs.units import JOINED
+from portal.dashboard.graphs.charts import JOINED
 from portal.dashboard.words.markup import format_html
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState

@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.urls import reverse
 
 from portal.dashboard.frame.pages import Page, PageRequest
-from portal.dashboard.instances.actions.legality import masters_locks, refusal
+from portal.dashboard.instances.actions.begin import masters_locks, refusal
 from portal.dashboard.records.views import Crumbs, SheetPage
 from portal.dashboard.words.names import bdi
 from provisioning.common.context import RequestContext

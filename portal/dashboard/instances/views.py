@@ -12,8 +12,14 @@ from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.kinds import compute as copied
 from portal.dashboard.frame.pages import PageRequest
 from portal.dashboard.frame.things import Thing
-from portal.dashboard.instances.actions.begin import action_named, begin, kept_to_be_restored, volumes_left
-from portal.dashboard.instances.actions.legality import masters_locks, refusal
+from portal.dashboard.instances.actions.begin import (
+    action_named,
+    begin,
+    kept_to_be_restored,
+    masters_locks,
+    refusal,
+    volumes_left,
+)
 from portal.dashboard.instances.detail.contents import head_for
 from portal.dashboard.instances.detail.menu import menu_for
 from portal.dashboard.instances.detail.tabs import TABS, Tab, tabs_for

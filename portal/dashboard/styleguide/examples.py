@@ -16,7 +16,7 @@ from portal.dashboard.copy_as.kinds import storage
 from portal.dashboard.frame.forms import MONO, ChoiceLabel, Form, WholeNumberField
 from portal.dashboard.graphs import charts
 from portal.dashboard.graphs.bars import Bar
-from portal.dashboard.graphs.units import PERCENT
+from portal.dashboard.graphs.charts import PERCENT
 from portal.dashboard.instances.detail import timeline
 from provisioning.compute.selectors.history import Step
 from provisioning.measures.selectors import DEFAULT, Measures, Series

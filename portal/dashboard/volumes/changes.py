@@ -13,8 +13,8 @@ from portal.dashboard.frame.forms import Form
 from portal.dashboard.records.questions import QuestionPage
 from portal.dashboard.records.views import SheetPage, name_of
 from portal.dashboard.volumes.forms import EditVolumeForm, ExtendForm, RetypeForm, UploadForm
+from portal.dashboard.volumes.rows import type_name
 from portal.dashboard.volumes.views import VolumePage
-from portal.dashboard.volumes.wording import type_name
 from portal.dashboard.words.names import bdi
 from provisioning.volumes import selectors, services
 

@@ -9,7 +9,7 @@ from django.db.models import Model, QuerySet
 from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.declaration import Column, Empty, Filter, RecordList, fixed, same, searched
 from portal.dashboard.lists.views import ListPage
-from portal.dashboard.volumes import wording
+from portal.dashboard.volumes import rows
 from provisioning.common.context import RequestContext
 from provisioning.volumes import selectors
 from provisioning.volumes.models import Message
@@ -37,7 +37,7 @@ def _rows(context: RequestContext, messages: Sequence[Message]) -> list[Row]:
 
 
 def _text(row: Row) -> str:
-    return wording.failure(row["message"]).text
+    return rows.failure(row["message"]).text
 
 
 def _kind(row: Row) -> str:

@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from portal.dashboard.frame.forms import ChoiceLabel, OfferedField, WholeNumberField
 from portal.dashboard.records.refusals import RecordForm
-from portal.dashboard.volumes.wording import type_name
+from portal.dashboard.volumes.rows import type_name
 from portal.dashboard.words.names import bdi
 from provisioning.volumes.models import Backup, Volume, VolumeType
 from provisioning.volumes.selectors.types import DEFAULT

@@ -13,7 +13,7 @@ from portal.dashboard.lists import cells, columns
 from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, fixed, same_id, searched
 from portal.dashboard.volumes import rows
-from portal.dashboard.volumes.wording import type_name
+from portal.dashboard.volumes.rows import type_name
 from portal.dashboard.words.wording import size_in_bytes
 from provisioning.common.context import RequestContext
 from provisioning.volumes import selectors

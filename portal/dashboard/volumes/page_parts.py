@@ -12,8 +12,7 @@ from portal.dashboard.lists.declaration import RecordList
 from portal.dashboard.lists.list_query import ListQuery
 from portal.dashboard.records.views import other_project
 from portal.dashboard.volumes.listing import BACKUPS, SNAPSHOTS
-from portal.dashboard.volumes.rows import names_of, row_of
-from portal.dashboard.volumes.wording import failure
+from portal.dashboard.volumes.rows import failure, names_of, row_of
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.compute.disks.block_devices import roots_among

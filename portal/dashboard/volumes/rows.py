@@ -1,21 +1,24 @@
-"""Rows of volumes, snapshots and backups."""
+"""Rows of volumes, snapshots and backups, with the labels of their statuses."""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db.models import Model
 
 from portal.common import statuses
 from portal.dashboard.records.views import instance_names, may
-from portal.dashboard.volumes.wording import type_name
 from portal.dashboard.words.wording import progress
 from provisioning.common.context import RequestContext
 from provisioning.common.tasks import UserTask
 from provisioning.identity import policy
 from provisioning.volumes import services
-from provisioning.volumes.models import Attachment, Backup, Snapshot, Volume
+from provisioning.volumes.models import Attachment, Backup, Message, Snapshot, Volume, VolumeType
 from provisioning.volumes.records.holds import HELD_BY
+from provisioning.volumes.selectors.types import DEFAULT
+from provisioning.volumes.services import messages
 from provisioning.volumes.services.backups.backup_restores import Restore
 from provisioning.volumes.services.backups.backups import CreateBackup, DeleteBackup
 from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStatus
@@ -32,6 +35,19 @@ BROKEN = frozenset(
 )
 NOBODY = uuid.UUID(int=0)
 R = TypeVar("R", bound=Model)
+
+FAILED: Mapping[str, str] = {
+    messages.SCHEDULE.id: "No storage pool has space for it",
+    messages.CREATE_FROM_BACKEND.id: "It could not be created",
+    messages.COPY_FROM_IMAGE.id: "Its image could not be copied to it",
+    messages.COPY_TO_IMAGE.id: "It could not be copied to an image",
+    messages.ATTACH.id: "It could not be attached",
+    messages.EXTEND.id: "It could not be extended",
+    messages.DELETE.id: "It could not be deleted",
+    messages.RETYPE.id: "Its type could not be changed",
+    messages.MIGRATE.id: "It could not be moved",
+}
+"""Action of a failure message → its text on pages; for all other actions, pages show the API's text."""
 
 
 def backup_row(context: RequestContext, backup: Backup) -> dict[str, Any]:
@@ -124,3 +140,25 @@ def names_of(context: RequestContext, volumes: Iterable[Volume]) -> dict[uuid.UU
         attachment.instance_id for volume in volumes for attachment in volume.attachments.all()
     ]
     return instance_names(context, uses)
+
+
+def type_name(volume_type: VolumeType | None) -> str:
+    """Return the name of a volume type; the built-in default type is shown as ``default``."""
+    if volume_type is None:
+        return ""
+    return "default" if volume_type.name == DEFAULT else volume_type.name
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The reason of a failure, as shown on the page of a volume."""
+
+    text: str
+    created_at: datetime
+
+
+def failure(message: Message) -> Failure:
+    """Convert a message of the API."""
+    what, colon, reason = message.text.partition(": ")
+    title = FAILED.get(message.action_id, what.capitalize())
+    return Failure(f"{title}: {reason}" if colon else message.text, message.created_at)

@@ -8,9 +8,10 @@ from django.db.models import QuerySet
 from provisioning.catalogue.index.entries import Entry
 from provisioning.catalogue.models import CatalogueImage
 from provisioning.catalogue.selectors import entry_of, is_live
-from provisioning.catalogue.services.announcements import announce
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError
+from provisioning.events import services as events
+from provisioning.events.selectors import EVERYBODY
 from provisioning.identity import policy
 from provisioning.identity.records import owner_locks
 from provisioning.images import services as images
@@ -74,3 +75,8 @@ def _check_absent(entry: Entry, rows: QuerySet[CatalogueImage]) -> None:
     if row.image.status in IN_PROGRESS:
         raise ConflictError(f"{named} is already being fetched {where}.")
     raise ConflictError(f"{named} was already added {where}.")
+
+
+def announce(project_id: uuid.UUID | None, entry: str) -> None:
+    """Record in the caller's transaction that the state of an entry changed; ``project_id`` None: for all projects."""
+    events.record(EVERYBODY if project_id is None else f"project:{project_id}", "catalogue", {"entry": entry})

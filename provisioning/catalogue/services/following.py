@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from provisioning.catalogue.models import CatalogueImage
-from provisioning.catalogue.services.announcements import announce
+from provisioning.catalogue.services.adding import announce
 from provisioning.common.context import system_context
 from provisioning.common.errors import NovellaError
 from provisioning.images import services as images

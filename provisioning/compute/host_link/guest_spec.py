@@ -27,7 +27,7 @@ from provisioning.compute.selectors.block_devices import tags_of_interfaces
 from provisioning.compute.selectors.host_offers import boot_properties
 from provisioning.compute.states import VmState
 from provisioning.cpus.selectors import common_features
-from provisioning.ec2.metadata_options import DEFAULT_HOPS, REQUIRED, options_of
+from provisioning.ec2.given import DEFAULT_HOPS, REQUIRED, options_of
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.images.records.properties import text_of

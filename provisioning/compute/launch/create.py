@@ -24,7 +24,7 @@ from provisioning.compute.records.instance_actions import Step
 from provisioning.compute.records.names import disk_name
 from provisioning.compute.services.tags import write_tag_rows
 from provisioning.compute.state_machine import state
-from provisioning.ec2 import metadata_options
+from provisioning.ec2 import given
 from provisioning.jobs.queue.cast import cast
 from provisioning.network import services as network
 
@@ -77,7 +77,7 @@ def _launch(context: RequestContext, request: LaunchRequest, identity: LaunchIde
             instance.user_data = mounting(request.user_data, devices, checked.disks.mounts) or None
         _CREATE(instances)
         write_tag_rows(instances)
-        metadata_options.write(instances[0].project_id, [each.id for each in instances], request.metadata_options)
+        given.write(instances[0].project_id, [each.id for each in instances], request.metadata_options)
         for instance, devices in zip(instances, disks, strict=True):
             _write_disks(instance, devices)
         _record_actions(context, instances, started)

@@ -10,7 +10,7 @@ from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.images.records.properties import FIRMWARE, FOUND, text_of
 from provisioning.scheduler import HostNeed
-from provisioning.scheduler.host_needs import offers
+from provisioning.scheduler.image_demands import offers
 
 UEFI = "COMPUTE_FIRMWARE_UEFI"
 """Trait of hosts on which guests can boot with UEFI."""

@@ -21,7 +21,7 @@ from provisioning.compute.models import ConsoleToken, Instance, InstanceAction
 from provisioning.compute.states import TaskState, VmState
 from provisioning.events.services import record
 from provisioning.identity import policy
-from provisioning.identity.authentication import token_store
+from provisioning.identity.authentication import authenticate
 from provisioning.identity.tokens.tokens import TokenData
 
 RULE = "os_compute_api:os-remote-consoles"
@@ -103,7 +103,7 @@ def create_console(
         protocol=protocol,
         console_type=console_type,
         expires_at=timezone.now() + timedelta(seconds=settings.CONSOLE_TOKEN_TTL),
-        asked_with=token_store.keep(asked_with),
+        asked_with=authenticate.keep(asked_with),
         takes_over=takes_over,
     )
     unused = ConsoleToken.objects.filter(instance=instance, user_id=context.user_id, used_at=None)
@@ -141,7 +141,7 @@ def still_open(row: ConsoleToken) -> OpenConsole:
     no longer allowed, NotFoundError when the server was deleted or rebuilt, ConflictError when it does not run,
     ConsoleTakenError when an exclusive console was opened in another window, or replaced by another user, since.
     """
-    context = token_store.still_good(row.asked_with)
+    context = authenticate.still_good(row.asked_with)
     instance = selectors.instance_for(context, row.instance_id)
     policy.enforce(context, RULE, _target(instance))
     if _was_replaced(row, instance):

@@ -16,8 +16,7 @@ from provisioning.identity.records.project_resources import Ids, Owned
 from provisioning.images.models import Image
 from provisioning.network import services as network
 from provisioning.network.models import Port
-from provisioning.quotas.recounts.counted import Counted
-from provisioning.quotas.registry import Holding, InLedger
+from provisioning.quotas.registry import Counted, Holding, InLedger
 
 _HISTORY = "The history of a server, and servers are limited."
 OF_USERS = (Owned("key pairs", remove=lambda ids: KeyPair.objects.filter(user_id__in=ids).delete()),)

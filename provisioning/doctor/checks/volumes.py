@@ -16,7 +16,7 @@ from provisioning.doctor.finding import Finding, check, number
 from provisioning.doctor.repairs import alone
 from provisioning.volumes.models import Attachment, PoolClaim, PoolHost, StoragePool, Volume
 from provisioning.volumes.pools import placement
-from provisioning.volumes.selectors.deleted_data import by_project
+from provisioning.volumes.selectors.gauges import by_project
 from provisioning.volumes.services.connections import attachments
 from provisioning.volumes.state_machine import state
 

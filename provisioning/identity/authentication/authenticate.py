@@ -1,9 +1,11 @@
 """Authentication as in the Identity API: the proofs, the methods, and the scope of the token."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import msgspec
 from django.conf import settings
+from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
@@ -295,3 +297,22 @@ def _scope_of_credential(requested: Scope, parent: TokenData, credential: Applic
     if requested != "default" and not same:
         raise ForbiddenError("The token of a credential is for its project and cannot be rescoped.")
     return project
+
+
+def keep(data: TokenData) -> dict[str, Any]:
+    """Return the content of a token as plain JSON, without secrets."""
+    kept: dict[str, Any] = msgspec.to_builtins(data)
+    return kept
+
+
+def recall(kept: dict[str, Any]) -> TokenData:
+    """Return the content that was passed to ``keep``."""
+    return msgspec.convert(kept, TokenData)
+
+
+def still_good(kept: dict[str, Any]) -> RequestContext:
+    """Return the caller's current context; raises NotAuthenticatedError if the token has expired or was revoked."""
+    data = recall(kept)
+    if data.expires_at <= timezone.now():
+        raise NotAuthenticatedError(REFUSED)
+    return context_of(data)

@@ -1,5 +1,6 @@
-"""The additional properties of an image as text, for servers, volumes and hosts that store a copy."""
+"""The additional properties of an image: as text, for servers, volumes and hosts, and as digests, for filters."""
 
+import hashlib
 from collections.abc import Mapping
 
 FIRMWARE = "hw_firmware_type"
@@ -15,3 +16,8 @@ NULLABLE = frozenset({"kernel_id", "ramdisk_id"})
 def text_of(properties: Mapping[str, object]) -> dict[str, str]:
     """Return the properties that are not null, as text."""
     return {str(name): str(value) for name, value in properties.items() if value is not None}
+
+
+def digest(value: str) -> str:
+    """Return the SHA-256 of a value in hexadecimal, as in ``ImageProperty.digest``."""
+    return hashlib.sha256(value.encode()).hexdigest()

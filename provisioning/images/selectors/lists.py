@@ -12,7 +12,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.lists.listing import Listing, Part, Sort
 from provisioning.images.models import Image, ImageMember, ImageProperty, ImageTag
 from provisioning.images.records import protections
-from provisioning.images.records.digests import digest
+from provisioning.images.records.properties import digest
 from provisioning.images.selectors.access import FOR_ALL, own, sees_all, shared_with, visible_images
 
 SORT_KEYS = frozenset({"name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at"})

@@ -13,11 +13,11 @@ from provisioning.ec2 import ids as ec2_ids
 from provisioning.identity.models import Project
 from provisioning.identity.records import owner_locks
 from provisioning.images.data import store
-from provisioning.images.models import Image
+from provisioning.images.models import Image, ImageProperty, ImageTag
 from provisioning.images.records.changes import Change, apply
 from provisioning.images.records.fields import check_values
+from provisioning.images.records.properties import digest, text_of
 from provisioning.images.records.uses import check_unused
-from provisioning.images.services import filter_rows
 from provisioning.images.services.access import move, owned
 from provisioning.images.services.announcements import announce_record
 from provisioning.images.services.storage import check_count
@@ -92,7 +92,7 @@ def delete(context: RequestContext, image_id: str | uuid.UUID, *, though_used: b
             check_unused(image)
         now = timezone.now()
         Image.objects.filter(pk=image.pk).update(status=Image.Status.DELETED, deleted_at=now, updated_at=now)
-        filter_rows.remove(image)
+        remove(image)
         image.status = Image.Status.DELETED
         announce_record(image)
         transaction.on_commit(lambda: store.remove(image.id))
@@ -136,9 +136,9 @@ def _rewrite(
 
 def _write_filter_rows(image: Image, written: Mapping[str, Any]) -> None:
     if "tags" in written:
-        filter_rows.write_tags(image)
+        write_tags(image)
     if "properties" in written:
-        filter_rows.write_properties(image)
+        write_properties(image)
 
 
 def _toggle(
@@ -155,3 +155,28 @@ def _toggle(
         raise NotFoundError(f"No image found with ID {image.id}")
     if status != after:
         raise ForbiddenError(f"Not allowed to {verb} image in status '{status}'")
+
+
+def write_tags(image: Image) -> None:
+    """Write the ``ImageTag`` rows for ``image.tags``, in the transaction that writes the image."""
+    there = set(ImageTag.objects.filter(image=image).values_list("tag", flat=True))
+    expected = set(image.tags)
+    if there - expected:
+        ImageTag.objects.filter(image=image, tag__in=there - expected).delete()
+    ImageTag.objects.bulk_create([ImageTag(image=image, tag=tag) for tag in sorted(expected - there)])
+
+
+def write_properties(image: Image) -> None:
+    """Write the ``ImageProperty`` rows for ``image.properties``, in the transaction that writes the image."""
+    there = dict(ImageProperty.objects.filter(image=image).values_list("name", "digest"))
+    expected = {name: digest(value) for name, value in text_of(image.properties).items()}
+    stale = {name for name, mark in there.items() if expected.get(name) != mark}
+    if stale:
+        ImageProperty.objects.filter(image=image, name__in=stale).delete()
+    new = sorted(name for name, mark in expected.items() if there.get(name) != mark)
+    ImageProperty.objects.bulk_create([ImageProperty(image=image, name=name, digest=expected[name]) for name in new])
+
+
+def remove(image: Image) -> None:
+    ImageTag.objects.filter(image=image).delete()
+    ImageProperty.objects.filter(image=image).delete()

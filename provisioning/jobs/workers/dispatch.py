@@ -18,7 +18,7 @@ from django_q.exceptions import TimeoutException
 from provisioning.common.processes import tracing
 from provisioning.jobs import registry
 from provisioning.jobs.queue import long_jobs, rows, worker_groups
-from provisioning.jobs.queue.message import JobMessage
+from provisioning.jobs.queue.cast import JobMessage
 
 MOST_STARTS = 3
 PAUSES = (0.5, 3.0)

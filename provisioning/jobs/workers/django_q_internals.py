@@ -37,7 +37,7 @@ from django_q.signing import BadSignature
 from provisioning.jobs import registry
 from provisioning.jobs.queue import worker_groups
 from provisioning.jobs.queue.broker import Broker
-from provisioning.jobs.queue.message import MessageError, verify
+from provisioning.jobs.queue.cast import MessageError, verify
 from provisioning.jobs.queue.rows import ClaimedMessage
 from provisioning.jobs.queue.worker_groups import STUCK
 from provisioning.jobs.workers import dispatch

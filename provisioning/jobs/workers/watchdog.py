@@ -19,7 +19,7 @@ from provisioning.jobs.jobs import PING, PING_TOPIC
 from provisioning.jobs.models import JobRun, WorkerBeat
 from provisioning.jobs.periodic.run import PeriodicLoop
 from provisioning.jobs.queue import rows, worker_groups
-from provisioning.jobs.queue.message import JobMessage, sign
+from provisioning.jobs.queue.cast import JobMessage, sign
 
 BEAT = 5.0
 PING_EVERY = 30.0

@@ -16,7 +16,7 @@ from provisioning.launches.cloud_config.builtin import BUILT_IN
 from provisioning.launches.cloud_config.check import problem_of
 from provisioning.launches.errors import TooManyError
 from provisioning.launches.models import Snippet
-from provisioning.launches.services.bounds import LONGEST_SNIPPET, MOST_SNIPPETS
+from provisioning.launches.ownership import LONGEST_SNIPPET, MOST_SNIPPETS
 
 TAKEN = "The project has a snippet with this name already."
 

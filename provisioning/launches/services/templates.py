@@ -18,8 +18,8 @@ from provisioning.identity.records.owner_locks import lock_project
 from provisioning.launches import selectors
 from provisioning.launches.errors import LockedFieldError, TooManyError
 from provisioning.launches.models import LaunchTemplate, LaunchTemplateVersion
+from provisioning.launches.ownership import MOST_TEMPLATES, MOST_VERSIONS
 from provisioning.launches.plans.plan import FIELDS, LaunchPlan, plan_of, values_of
-from provisioning.launches.services.bounds import MOST_TEMPLATES, MOST_VERSIONS
 
 NEVER_LOCKED = frozenset({"name"})
 WRITE, PUBLICIZE = "novella:launch_templates:write", "novella:launch_templates:publicize"

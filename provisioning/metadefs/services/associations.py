@@ -9,8 +9,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.metadefs.models import MetadefAssociation, MetadefNamespace, MetadefResourceType
 from provisioning.metadefs.selectors import association_of
-from provisioning.metadefs.services.bounds import MOST, MOST_TYPES, check_room
-from provisioning.metadefs.services.checks import check_deletable, check_text, owned
+from provisioning.metadefs.services.checks import MOST, MOST_TYPES, check_deletable, check_room, check_text, owned
 
 Values = Mapping[str, Any]
 

@@ -1,10 +1,19 @@
 """Checks before a change of definitions: the caller's rights and the names."""
 
+from django.db.models import QuerySet
+
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, TooLargeError
 from provisioning.common.values.text import has_control_characters
 from provisioning.metadefs.models import MetadefNamespace
 from provisioning.metadefs.selectors import namespace_for, owns
+
+MOST_NAMESPACES = 1000
+"""Namespaces of one owner."""
+MOST = 1000
+"""Properties of one namespace; also its objects, its tags and its associations."""
+MOST_TYPES = 1000
+"""Resource types."""
 
 
 def owned(context: RequestContext, name: str) -> MetadefNamespace:
@@ -32,3 +41,9 @@ def check_text(field: str, name: str) -> str:
     if not name.strip() or has_control_characters(name):
         raise InvalidInputError(f"The name {name!r:.80} is empty or has control characters.", field=field)
     return name
+
+
+def check_room(rows: QuerySet, more: int, most: int, what: str) -> None:  # type: ignore[type-arg]
+    """Raise TooLargeError if ``rows`` and ``more`` new rows exceed ``most``."""
+    if rows.count() + more > most:
+        raise TooLargeError(f"There are at most {most} {what}.")

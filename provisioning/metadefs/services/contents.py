@@ -7,14 +7,18 @@ from django.db import IntegrityError, transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
-from provisioning.metadefs.definitions import cleaned, cleaned_all
 from provisioning.metadefs.models import MetadefNamespace, MetadefObject, MetadefProperty, MetadefTag
 from provisioning.metadefs.selectors import KINDS, C, content_of, rows_of
-from provisioning.metadefs.services.bounds import MOST, check_room
-from provisioning.metadefs.services.checks import check_deletable, check_text, owned
+from provisioning.metadefs.services.checks import MOST, check_deletable, check_room, check_text, owned
 
 PLURALS: dict[type[Any], str] = {MetadefProperty: "properties", MetadefObject: "objects", MetadefTag: "tags"}
 Values = Mapping[str, Any]
+
+Schema = dict[str, Any]
+FIELDS = (
+    *("type", "title", "description", "operators", "default", "readonly", "minimum", "maximum", "enum", "pattern"),
+    *("minLength", "maxLength", "confidential", "items", "uniqueItems", "minItems", "maxItems", "additionalItems"),
+)
 
 
 def add_property(context: RequestContext, namespace: str, name: str, schema: Values) -> MetadefProperty:
@@ -140,3 +144,25 @@ def _taken(namespace: MetadefNamespace, kind: type[C], names: Sequence[str]) -> 
     which = f"name={names[0][:80]}" if len(names) == 1 else "one of these names"
     text = f"A metadata definition {KINDS[kind]} with {which} already exists in namespace={namespace.namespace}."
     return ConflictError(text, field="name")
+
+
+def cleaned(schema: Mapping[str, Any]) -> Schema:
+    """Return the stored form of a property's schema. Its default and enum values are converted to
+    text, as in Glance.
+    """
+    result = {name: schema[name] for name in FIELDS if schema.get(name) is not None}
+    if "default" in result:
+        result["default"] = str(result["default"])
+    if "enum" in result:
+        result["enum"] = _texts(result["enum"])
+    if "enum" in result.get("items", {}):
+        result["items"] = {**result["items"], "enum": _texts(result["items"]["enum"])}
+    return result
+
+
+def cleaned_all(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Schema]:
+    return {name: cleaned(schema) for name, schema in properties.items()}
+
+
+def _texts(values: list[Any]) -> list[str]:
+    return [str(value) for value in values]

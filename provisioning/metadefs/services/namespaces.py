@@ -11,8 +11,7 @@ from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInp
 from provisioning.metadefs.models import MetadefNamespace
 from provisioning.metadefs.selectors import owner_of, sees_all
 from provisioning.metadefs.services import associations, contents
-from provisioning.metadefs.services.bounds import MOST_NAMESPACES, check_room
-from provisioning.metadefs.services.checks import check_deletable, check_text, owned
+from provisioning.metadefs.services.checks import MOST_NAMESPACES, check_deletable, check_room, check_text, owned
 
 Values = Mapping[str, Any]
 

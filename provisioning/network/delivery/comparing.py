@@ -19,7 +19,7 @@ from compute_agent.contract.messages import Owned
 from compute_agent.contract.network import NETWORK, SECURITY_GROUP
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.restored import LEAP
-from provisioning.network.delivery import proofs, sending
+from provisioning.network.delivery import sending
 from provisioning.network.delivery.needs import Needs
 from provisioning.network.models import Delivery
 from provisioning.network.records.marks import mark
@@ -46,7 +46,7 @@ def compare(kind: str, host_id: uuid.UUID, reported: Mapping[uuid.UUID, Owned], 
     rows = _locked(kind, host_id)
     unknown = {key for key, owned in reported.items() if owned.in_use is not None} - {row.subject_id for row in rows}
     new = [Delivery(host_id=host_id, kind=kind, subject_id=key) for key in sorted(unknown)]
-    missing = {row.subject_id for row in new if proofs.is_proven(row, reported[row.subject_id])}
+    missing = {row.subject_id for row in new if sending.is_proven(row, reported[row.subject_id])}
     if missing:
         missing = set(sorted(missing)[:MOST_UNKNOWN])
         Delivery.objects.bulk_create((row for row in new if row.subject_id in missing), ignore_conflicts=True)
@@ -81,7 +81,7 @@ def _is_used(row: Delivery, owned: Owned | None) -> bool:
     if owned is None or not owned.in_use or row.kind not in KEPT_FOR_GUESTS:
         return False
     forgotten = row.copied - 1 if row.copied is not None else row.generation
-    return bool(row.digest) or (owned.generation > forgotten and proofs.is_proven(row, owned))
+    return bool(row.digest) or (owned.generation > forgotten and sending.is_proven(row, owned))
 
 
 def _unplaced(kind: str, host_id: uuid.UUID, used: Collection[uuid.UUID]) -> set[uuid.UUID]:
@@ -112,7 +112,7 @@ def _needs_delivery(row: Delivery, owned: Owned | None, *, known: bool, complete
     if not complete:
         return False
     if owned is not None and owned.generation == row.generation:
-        return bool(row.digest) and row.command_id is None and proofs.is_outdated(row, owned)
+        return bool(row.digest) and row.command_id is None and sending.is_outdated(row, owned)
     if not row.digest:  # the host must forget the document
         return owned is not None and not _on_its_way(row)
     return not _on_its_way(row)
@@ -148,7 +148,7 @@ def _is_newer(row: Delivery, owned: Owned) -> bool:
         return owned.generation > row.generation
     if row.digest in ("", sending.UNKNOWN):  # it must be forgotten, or is sent again anyway
         return not row.digest and row.command_id is None
-    return bool(owned.digest) and proofs.digest_in(owned) != row.digest
+    return bool(owned.digest) and sending.digest_in(owned) != row.digest
 
 
 def _on_its_way(row: Delivery) -> bool:

@@ -1,10 +1,12 @@
 """Builds documents: the properties of a network, router, floating IP or security group that one host needs."""
 
+import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import netaddr
+from django.db import transaction
 from django.db.models import UUIDField
 from msgspec.structs import replace
 
@@ -34,10 +36,10 @@ from compute_agent.contract.network import (
 )
 from provisioning.common.database.prepared import Prepared
 from provisioning.hosts.addresses import seen_from
+from provisioning.hosts.models import Host
 from provisioning.network import addressing
-from provisioning.network.delivery.bearers import bearer
-from provisioning.network.delivery.needs import Needs
-from provisioning.network.delivery.places import agent_gateways
+from provisioning.network.delivery.needs import Needs, bearer
+from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import (
     FixedIP,
     FloatingIP,
@@ -51,9 +53,13 @@ from provisioning.network.models import (
 from provisioning.network.records.owners import AGENT_GATEWAY, COMPUTE, DHCP, GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE
 from provisioning.network.selectors.host_refs import project_domain, segment_ref, subnet_refs
 from provisioning.network.selectors.visibility import shared_with_others, with_conditions
+from provisioning.network.services.ports.insertion import insert_port
+from provisioning.network.services.ports.ports import lock_subnets
 
 Documents = Mapping[uuid.UUID, ApplyRequest]
 """Host id → the command with its document."""
+
+log = logging.getLogger(__name__)
 
 
 def of(kind: str, subject_id: uuid.UUID) -> Documents:
@@ -306,3 +312,47 @@ def _rule(row: SecurityGroupRule) -> SecurityRule:
 
 
 _BY_KIND = {NETWORK: _networks, ROUTER: _routers, FLOATING_IP: _floating_ips, SECURITY_GROUP: _groups}
+
+
+def agent_gateways(network: Network, hosts: Sequence[Host]) -> Mapping[uuid.UUID, ServicePort]:
+    """Return host id → the host's port on an external network. Creates missing ports, and deletes ports of other hosts.
+
+    A host gets no port if no address is free: its guests then reach the network only by floating IPs.
+    """
+    ids = [host.id for host in hosts]
+    Port.objects.filter(network=network, device_owner=AGENT_GATEWAY).exclude(device_id__in=ids).delete()
+    there = {port.device_id: port for port in Port.objects.filter(network=network, device_owner=AGENT_GATEWAY)}
+    for host in hosts:
+        if host.id not in there:
+            port = _made(network, host)
+            if port is not None:
+                there[host.id] = port
+    rows = FixedIP.objects.filter(port__in=there.values()).select_related("subnet").order_by("id")
+    addresses: dict[uuid.UUID, list[str]] = {}
+    for row in rows:
+        length = netaddr.IPNetwork(row.subnet.cidr).prefixlen
+        addresses.setdefault(row.port_id or network.id, []).append(f"{row.address}/{length}")
+    return {
+        host: ServicePort(id=str(port.id), mac_address=port.mac_address, addresses=addresses.get(port.id, []))
+        for host, port in there.items()
+        if host is not None
+    }
+
+
+def _made(network: Network, host: Host) -> Port | None:
+    port = Port(
+        network=network,
+        project_id=network.project_id,
+        device_owner=AGENT_GATEWAY,
+        device_id=host.id,
+        host=host.name,
+        status="ACTIVE",
+        port_security_enabled=False,
+    )
+    subnets = [subnet for subnet in lock_subnets([str(network.id)]).get(network.id, []) if subnet.ip_version == 4]
+    try:
+        with transaction.atomic():
+            return insert_port(port, network, subnets, None, [])
+    except OutOfAddressesError:
+        log.warning("Host %s gets no address on the external network %s: none is left.", host.name, network.id)
+        return None

@@ -2,20 +2,22 @@
 
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from compute_agent.contract.network import FLOATING_IP, ROUTER
+from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand
+from provisioning.hosts.restored import LEAP
 from provisioning.hosts.selectors import is_alive
 from provisioning.jobs.registry import job, periodic
 from provisioning.network.delivery import sending
-from provisioning.network.delivery.bearers import bearer
-from provisioning.network.delivery.needs import Needs
+from provisioning.network.delivery.needs import Needs, bearer
 from provisioning.network.models import Delivery, DeliveryMark, Router
 from provisioning.network.records import marks
 from provisioning.network.records.marks import HOST, JOB, TOPIC, mark
@@ -84,3 +86,16 @@ def look_over() -> None:
     sent = Delivery.objects.exclude(digest="").order_by("kind", "subject_id").values_list("kind", "subject_id")
     for kind, key in sent.distinct():
         mark(kind, [key])
+
+
+def raise_numbers() -> Iterable[str]:
+    """Increase the generation of every document, so that each host accepts the version of the records.
+
+    Unfinished commands are withdrawn: a host that has finished one of them since the backup does not report its result
+    again. Yields a sentence for the operator.
+    """
+    rows = Delivery.objects.all()
+    many = rows.update(copied=Coalesce("copied", "generation"), generation=F("generation") + LEAP)
+    commands.withdraw(HostCommand.objects.filter(subject_kind__in=sending.ORDER))
+    rows.exclude(command_id=None).update(command_id=None, digest=sending.UNKNOWN, again=False)
+    yield f"Networks, security groups, routers and floating IPs: {many} numbers raised. They are sent to hosts again."

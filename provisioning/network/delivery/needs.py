@@ -2,25 +2,26 @@
 
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any
 
 from django.db.models import CharField, Q, QuerySet, UUIDField
+from django.utils import timezone
 
 from compute_agent.contract.messages import DOCUMENTS
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
 from provisioning.common.database.lookups import Among, Ids
 from provisioning.common.database.prepared import Prepared
 from provisioning.hosts.models import Host
-from provisioning.network.delivery.bearers import bearer
+from provisioning.hosts.selectors import is_alive
 from provisioning.network.models import Delivery, FloatingIP, Network, Port, PortForwarding, Router, SecurityGroupRule
+from provisioning.network.records.marks import mark
 from provisioning.network.records.owners import GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE, UNBOUND
 
 Subject = tuple[str, uuid.UUID]
 Membership = Port.security_groups.through
-
 
 _HOSTS = Prepared(lambda: Host.objects.filter(contract_version__gte=DOCUMENTS))
 _KEPT = Prepared(lambda: Delivery.objects.filter(kept=True).values_list("kind", "subject_id", "host_id"))
@@ -38,7 +39,6 @@ _GUESTS_PORTS = Prepared(
     lambda host: Port.objects.filter(GUESTS, Q(host=host) | Q(second_host=host)).values_list("id", "network_id"),
     host=CharField(),
 )
-
 
 _HOSTS_OF_GUESTS = Prepared(
     lambda networks: (
@@ -240,3 +240,20 @@ def networks_of_routers(router_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
         return set()
     rows = Port.objects.filter(device_owner__in=(ROUTER_INTERFACE, ROUTER_GATEWAY), device_id__in=router_ids)
     return set(rows.values_list("network_id", flat=True))
+
+
+def bearer(router: Router, hosts: Sequence[Host]) -> str:
+    """Choose the host that has a router's external address; return its name, or "" if there are no hosts.
+
+    The previous host is kept while it is in ``hosts``, unless it is down and another host is up. A change is written to
+    ``router.host``, and the router's floating IPs are marked.
+    """
+    now = timezone.now()
+    alive = [host.name for host in hosts if is_alive(host, now)]
+    names = alive or [host.name for host in hosts]
+    chosen = router.host if router.host in names else min(names, default="")
+    if chosen != router.host:
+        Router.objects.filter(id=router.id).update(host=chosen)
+        router.host = chosen
+        mark(FLOATING_IP, router.floating_ips.values_list("id", flat=True))
+    return chosen

@@ -1,6 +1,7 @@
 """Sends a subject's document to each host whose last delivery differs from the records."""
 
 import hashlib
+import hmac
 import logging
 import uuid
 from collections.abc import Iterable, Sequence
@@ -8,6 +9,7 @@ from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import (
     BigIntegerField,
@@ -23,14 +25,14 @@ from django.db.models import (
 from django.utils import timezone
 from msgspec.structs import replace
 
-from compute_agent.contract.messages import DOCUMENTS, MAX_DOCUMENT, encode
+from compute_agent.contract.messages import DOCUMENTS, MAX_DOCUMENT, Owned, encode
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP, ApplyRequest, ForgetRequest
 from provisioning.common.database.lookups import Among, Ids
 from provisioning.common.database.prepared import Prepared, PreparedDelete, PreparedInsert, PreparedUpdate
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.subjects import Subject
-from provisioning.network.delivery import conditions, documents, proofs
+from provisioning.network.delivery import documents, handlers
 from provisioning.network.delivery.needs import Needs, networks_of_routers
 from provisioning.network.models import Delivery, DeliveryMark
 from provisioning.network.records.marks import HOST, PORTS, Marked, mark
@@ -128,7 +130,7 @@ def bring(kind: str, subject_id: uuid.UUID) -> None:
         if sent:
             commands.send_all(sent)
         if any(row.error for row in rows):
-            conditions.note(kind, subject_id, rows)
+            handlers.note(kind, subject_id, rows)
 
 
 def lock(kind: str, ids: Iterable[uuid.UUID]) -> list[Delivery]:
@@ -160,7 +162,7 @@ def _record_document(row: Delivery, document: ApplyRequest | None) -> HostComman
         _too_long(row, len(encoded))
     else:
         row.generation += 1
-        body = replace(document, digest=proofs.mark_of(row, digest)) if document is not None else ForgetRequest()
+        body = replace(document, digest=mark_of(row, digest)) if document is not None else ForgetRequest()
         command = commands.new(row.host_id, Subject(row.kind, row.subject_id, row.generation), body, None)
         row.command_id, row.digest, row.again, row.changed_at = command.id, digest, False, timezone.now()
         _write(row)
@@ -263,3 +265,33 @@ def resend(delivery: Delivery) -> None:
         if row.pk == delivery.pk and row.digest:
             send_again(row)
             mark(row.kind, [row.subject_id])
+
+
+def mark_of(row: Delivery, digest: str) -> str:
+    """Return the mark that a host repeats for a document with this digest."""
+    return f"{digest}.{_signature(row, row.generation, settings.SECRET_KEY)}"
+
+
+def digest_in(owned: Owned) -> str:
+    """Return the digest that a host reports for its document; empty if it reports none."""
+    return owned.digest.partition(".")[0]
+
+
+def is_proven(row: Delivery, owned: Owned) -> bool:
+    """Return whether the control plane sent this version of the document to the host of the row."""
+    return any(_bears(row, owned, key) for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
+
+
+def is_outdated(row: Delivery, owned: Owned) -> bool:
+    """Return whether an old key signed the mark: the document must be sent again before the next key rotation."""
+    return bool(owned.digest) and not _bears(row, owned, settings.SECRET_KEY)
+
+
+def _bears(row: Delivery, owned: Owned, key: str) -> bool:
+    signature = owned.digest.partition(".")[2]
+    return hmac.compare_digest(signature.encode(), _signature(row, owned.generation, key).encode())
+
+
+def _signature(row: Delivery, generation: int, key: str) -> str:
+    text = f"novella.documents\0{row.host_id}\0{row.kind}\0{row.subject_id}\0{generation}"
+    return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()

@@ -24,8 +24,9 @@ from django.db.models.functions import Cast, Replace
 
 from provisioning.common.context import RequestContext
 from provisioning.common.database.prepared import Prepared
-from provisioning.common.values.ids import NOBODY
+from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.identity import policy
+from provisioning.network.errors import RbacPolicyNotFoundError
 from provisioning.network.models import Network, RbacPolicy
 
 M = TypeVar("M", bound=Model)
@@ -153,3 +154,17 @@ _USABLE = Prepared(
 def sees_all(context: RequestContext) -> bool:
     """Whether the caller may see the records of every project."""
     return policy.allows(context, "novella:get_networks:all_projects")
+
+
+def rbac_policies_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[RbacPolicy]:
+    """Return the project's policies; ``all_projects`` is for operators."""
+    rows = RbacPolicy.objects.all()
+    return rows if all_projects and sees_all(context) else rows.filter(own(context))
+
+
+def rbac_policy_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> RbacPolicy:
+    """Return one policy. Raises RbacPolicyNotFoundError if it does not exist or belongs to another project."""
+    rbac_policy = rbac_policies_for(context, all_projects=all_projects).filter(pk=read_id(identity) or NOBODY).first()
+    if rbac_policy is None:
+        raise RbacPolicyNotFoundError(f"RBAC policy with ID {identity} not found")
+    return rbac_policy

@@ -1,15 +1,13 @@
 """Services that write networks, subnets, ports, addresses and security groups."""
 
-from provisioning.network.services.addressing.address_scopes import (
-    create_address_scope,
-    delete_address_scope,
-    update_address_scope,
-)
 from provisioning.network.services.addressing.subnet_pools import (
     add_prefixes,
+    create_address_scope,
     create_subnet_pool,
+    delete_address_scope,
     delete_subnet_pool,
     remove_prefixes,
+    update_address_scope,
     update_subnet_pool,
 )
 from provisioning.network.services.base.records import create_all

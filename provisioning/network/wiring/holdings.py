@@ -21,8 +21,7 @@ from provisioning.network.models import (
     SubnetPool,
 )
 from provisioning.network.records.owners import CLOUD, OF_THE_CLOUD
-from provisioning.quotas.recounts.counted import Counted
-from provisioning.quotas.registry import Holding, InLedger
+from provisioning.quotas.registry import Counted, Holding, InLedger
 
 
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:

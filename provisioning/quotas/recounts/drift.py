@@ -10,8 +10,7 @@ from django.db.models import Sum
 from provisioning.quotas import registry
 from provisioning.quotas.limits import OF_USERS, PER_USER
 from provisioning.quotas.models import QuotaUsage, Reservation
-from provisioning.quotas.recounts.counted import Counted
-from provisioning.quotas.registry import Holding
+from provisioning.quotas.registry import Counted, Holding
 
 
 @dataclass(frozen=True, slots=True)

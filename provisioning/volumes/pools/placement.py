@@ -5,6 +5,7 @@
 
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Exists, F, FloatField, OuterRef
@@ -13,15 +14,23 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.values.ids import read_id
+from provisioning.common.values.ids import NOBODY, read_id
+from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.hosts.selectors import alive
 from provisioning.scheduler.pools import PoolDecision, PoolRequest, PoolView, decide_pool, explain_pool
 from provisioning.volumes.errors import VolumeNotFoundError
 from provisioning.volumes.models import DeletedData, PoolHost, StoragePool, Volume, VolumeType
-from provisioning.volumes.pools.offered import offered
 from provisioning.volumes.selectors.access import visible_volumes
+from provisioning.volumes.selectors.types import default_type, type_for
 
 HINTS = ("same_host", "different_host")
+
+_WORDS = {"true": True, "false": False}
+_NAMES = {"online_extend": "online_extend_support"}
+"""Names in hosts' reports → names in Cinder."""
+
+MOST = 100
+"""Maximum number of volumes that is shown to callers who may not see pools."""
 
 
 def pool_views() -> list[PoolView]:
@@ -153,3 +162,58 @@ def sums(pool_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
     for pool_id, size in DeletedData.objects.filter(pool_id__in=result).values_list("pool_id", "size_gb"):
         result[pool_id] += size
     return result
+
+
+def offered(pool: StoragePool) -> dict[str, str | bool]:
+    """Return the static capabilities of a pool. "true" and "false" in hosts' reports become booleans."""
+    reported = {str(name): str(value) for name, value in pool.capabilities.items()}
+    return {
+        "volume_backend_name": pool.name,
+        "pool_name": pool.name,
+        "driver_version": "1.0",
+        "storage_protocol": pool.driver,
+        "vendor_name": "Novella",
+        "thin_provisioning_support": True,
+        "thick_provisioning_support": False,
+        "multiattach": True,
+        "QoS_support": True,
+        "location_info": f"{pool.driver}:{pool.id}",
+        **{_NAMES.get(name, name): _WORDS.get(value.lower(), value) for name, value in reported.items()},
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeFit:
+    """The result: ``fits`` volumes of this size would fit; ``pools`` is for operators only."""
+
+    size_gb: int
+    volume_type: str
+    decision: PoolDecision
+    sentence: str
+    pools: tuple[tuple[str, int, int], ...]
+    """Name, number of volumes that fit, and maximum size of one (GiB), in the order of the scheduler."""
+
+    @property
+    def fits(self) -> int:
+        return sum(many for _, many, _ in self.pools)
+
+
+def would_fit(
+    context: RequestContext,
+    size_gb: int,
+    *,
+    volume_type: str = "",
+    zone: str = "",
+    hints: Mapping[str, Any] | None = None,
+) -> VolumeFit:
+    """Return how many volumes of this size would fit; default type: that of the caller's project.
+
+    Raises InvalidInputError, NotFoundError for the type and VolumeNotFoundError for the hints.
+    """
+    if not 1 <= size_gb <= MAX_INTEGER:
+        raise InvalidInputError("A volume must have at least 1 GiB.", field="size")
+    kind = type_for(context, volume_type) if volume_type else default_type(context.project_id or NOBODY)
+    request = request_of(context, size_gb=size_gb, volume_type=kind, zone=zone, hints=hints)
+    decision, sentence = dry_run(request)
+    pools = tuple((each.pool.name, each.pool.left_gb // size_gb, each.pool.left_gb) for each in decision.ranked)
+    return VolumeFit(size_gb, kind.name if kind else "", decision, sentence, pools)

@@ -1,13 +1,14 @@
-"""Backups that are visible to a caller, and chains of incremental backups."""
+"""Backups and transfers that are visible to a caller, and chains of incremental backups."""
 
 import uuid
 
 from django.db.models import Exists, OuterRef, QuerySet
 
 from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.volumes.errors import BackupNotFoundError, InvalidBackupError
-from provisioning.volumes.models import Backup
+from provisioning.volumes.models import Backup, Transfer
 from provisioning.volumes.states import BackupStatus
 
 LONGEST_CHAIN = 200
@@ -48,3 +49,19 @@ def chain_of(backup: Backup) -> list[Backup]:
         if each.status not in {BackupStatus.AVAILABLE, BackupStatus.RESTORING}:
             raise InvalidBackupError(f"Backup {each.id}, on which this one builds, is {each.status}.")
     return chain[::-1]
+
+
+def visible_transfers(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Transfer]:
+    """Return the transfers of the caller's project; ``all_projects`` is for operators."""
+    rows = Transfer.objects.select_related("volume")
+    if all_projects and context.is_admin:
+        return rows
+    return rows.filter(source_project_id=context.project_id or NOBODY)
+
+
+def transfer_for(context: RequestContext, transfer_id: str) -> Transfer:
+    """Return one transfer. Raises NotFoundError if it does not exist or belongs to another project."""
+    transfer = visible_transfers(context, all_projects=True).filter(id=read_id(transfer_id) or NOBODY).first()
+    if transfer is None:
+        raise NotFoundError(f"Transfer {transfer_id[:64]} could not be found.")
+    return transfer

@@ -1,12 +1,13 @@
 """Numbers for the metrics of block storage, in a constant number of queries."""
 
+import uuid
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Exists, OuterRef, Sum
+from django.db.models import Count, Exists, F, OuterRef, Sum
 
 from provisioning.hosts.selectors import alive
-from provisioning.volumes.models import Attachment, Backup, PoolHost, Snapshot, StoragePool, Volume
+from provisioning.volumes.models import Attachment, Backup, DeletedData, PoolHost, Snapshot, StoragePool, Volume
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +70,15 @@ def backups_by_status() -> dict[str, tuple[int, int]]:
     """Return status → the number of backups and their stored bytes."""
     rows = Backup.objects.order_by("status").values_list("status").annotate(many=Count("id"), size=Sum("stored_bytes"))
     return {status: (many, size) for status, many, size in rows}
+
+
+def by_project(pool: StoragePool) -> dict[uuid.UUID | None, int]:
+    """Return project → GiB in a pool, the largest first; None: an unknown project."""
+    rows = DeletedData.objects.filter(pool=pool, size_gb__gt=0).values_list("project_id")
+    records = rows.annotate(gb=Sum("size_gb")).order_by("-gb", F("project_id").asc(nulls_last=True))
+    return dict(records)
+
+
+def of_project(project_id: uuid.UUID) -> int:
+    """Return the GiB of deleted volumes' data of a project."""
+    return DeletedData.objects.filter(project_id=project_id).aggregate(gb=Sum("size_gb"))["gb"] or 0

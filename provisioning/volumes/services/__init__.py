@@ -8,10 +8,10 @@ from provisioning.volumes.services.lifecycle.delete import Delete, VolumeDeletio
 from provisioning.volumes.services.lifecycle.manage import Unmanage
 from provisioning.volumes.services.lifecycle.manage_snapshots import UnmanageSnapshot
 from provisioning.volumes.services.lifecycle.reimage import Reimage, ReimageRequest
-from provisioning.volumes.services.lifecycle.revert import Revert
 from provisioning.volumes.services.lifecycle.snapshots import (
     CreateSnapshot,
     DeleteSnapshot,
+    Revert,
     SnapshotRequest,
     delete_snapshot_metadata,
     reset_snapshot_status,
@@ -35,8 +35,7 @@ from provisioning.volumes.services.updates.changes import (
 from provisioning.volumes.services.updates.extend import Extend
 from provisioning.volumes.services.updates.limits import follow_limits
 from provisioning.volumes.services.updates.migrate import Migrate, extend_guest_deadline, swap_sent, swapped
-from provisioning.volumes.services.updates.modify import modify_volume
-from provisioning.volumes.services.updates.retype import Retype, RetypeRequest
+from provisioning.volumes.services.updates.retype import Retype, RetypeRequest, modify_volume
 from provisioning.volumes.services.user_tasks import Deletion
 
 __all__ = [

@@ -16,7 +16,7 @@ from provisioning.volumes.models import Group, GroupSnapshot, Snapshot, Volume, 
 from provisioning.volumes.records.announcements import announce, announce_snapshot
 from provisioning.volumes.records.requests import VolumeRequest
 from provisioning.volumes.selectors import type_for, volume_for
-from provisioning.volumes.selectors.groups import group_for, group_snapshot_for
+from provisioning.volumes.selectors.access import group_for, group_snapshot_for
 from provisioning.volumes.selectors.offers import group_type_for
 from provisioning.volumes.services.checks import check_texts, check_zone
 from provisioning.volumes.services.lifecycle.create import Create

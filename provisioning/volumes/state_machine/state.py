@@ -17,11 +17,12 @@ from provisioning.common.database.lookups import Among, Ids
 from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import ConflictError
 from provisioning.volumes import states
-from provisioning.volumes.models import Attachment, Volume
-from provisioning.volumes.records import modifications
+from provisioning.volumes.models import Attachment, Volume, VolumeModification
 from provisioning.volumes.records.announcements import announce
 from provisioning.volumes.state_machine.deadlines import deadline_of
 from provisioning.volumes.states import LEGAL, AttachStatus, VolumeStatus
+
+TASKS = frozenset({VolumeStatus.EXTENDING, VolumeStatus.RETYPING})
 
 
 def lock(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Volume]:
@@ -66,8 +67,8 @@ def move(
     if to != here:
         columns.setdefault("previous_status", here)
     update(volume, columns, *notices)
-    if here in modifications.TASKS and to not in modifications.TASKS:
-        modifications.end(volume)
+    if here in TASKS and to not in TASKS:
+        end(volume)
     return volume
 
 
@@ -143,3 +144,20 @@ def end_task(volume: Volume, *notices: str, changes: Mapping[str, Any] | None = 
     """End a task: set the status that the attachments imply, and clear the progress."""
     cleared = {"progress_bytes": 0, "progress_total": 0, "wanted_gb": None, "previous_status": ""}
     return move(volume, at_rest(volume), *notices, changes={**cleared, **(changes or {})})
+
+
+def end(volume: Volume) -> None:
+    """Record the end of a volume's unfinished request, if any.
+
+    The request has failed unless the volume has the requested size and type.
+    """
+    row = VolumeModification.objects.filter(volume_id=volume.id, ended_at=None).first()
+    if row is None:
+        return
+    row.failed = volume.size_gb < row.target_size_gb or type_name(volume) != row.target_type
+    row.ended_at = timezone.now()
+    row.save(update_fields=["failed", "ended_at"])
+
+
+def type_name(volume: Volume) -> str:
+    return volume.volume_type.name if volume.volume_type else ""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from compute_agent.virt.libvirt import console_log
-from compute_agent.virt.libvirt.console_log import BLOCK, read, trim
+from compute_agent.virt.libvirt import consoles
+from compute_agent.virt.libvirt.consoles import BLOCK, read, trim
 
 KEEP, LIMIT = 4 * BLOCK, 8 * BLOCK
 
@@ -74,13 +74,13 @@ def test_a_file_system_without_holes_keeps_the_offsets(log: Path, monkeypatch: p
     size = len(write(log, LIMIT * 2))
 
     def refuse(*_arguments: int) -> int:
-        console_log.ctypes.set_errno(console_log.errno.EOPNOTSUPP)
+        consoles.ctypes.set_errno(consoles.errno.EOPNOTSUPP)
         return -1
 
     class NoHoles:
         fallocate = staticmethod(refuse)
 
-    monkeypatch.setattr(console_log, "_libc", NoHoles)
+    monkeypatch.setattr(consoles, "_libc", NoHoles)
     trim(log, KEEP, LIMIT)
     assert log.stat().st_size == size
     more = write(log, 10)

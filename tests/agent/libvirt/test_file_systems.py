@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compute_agent.contract.calls import MOST_FILE_SYSTEMS, FileSystem
-from compute_agent.virt.libvirt.file_systems import LONGEST_PATH, file_systems_of
+from compute_agent.virt.libvirt.power import LONGEST_PATH, file_systems_of
 
 REPORTED = {
     "fs.count": 3,

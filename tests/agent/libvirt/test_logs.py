@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from compute_agent.virt.libvirt import console_log
+from compute_agent.virt.libvirt import consoles
 from compute_agent.virt.libvirt.domain_xml import domain_name
 from compute_agent.virt.libvirt.host import HostOperations
 from compute_agent.virt.libvirt.paths import HostPaths
@@ -26,5 +26,5 @@ def test_both_logs_of_a_guest_are_cut(tmp_path: Path, monkeypatch: pytest.Monkey
     HostOperations._keep_small(SimpleNamespace(_paths=paths), UUID)  # type: ignore[arg-type]
     for log in logs:
         assert log.stat().st_size == 3 << 20
-        assert log.stat().st_blocks * 512 <= console_log.LIMIT
+        assert log.stat().st_blocks * 512 <= consoles.LIMIT
         assert log.read_bytes()[-10:] == b"x" * 10

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from compute_agent.metadata.tokens import MOST_SECONDS, Tokens, read_ttl
+from compute_agent.metadata.service import MOST_SECONDS, Tokens, read_ttl
 
 
 def test_a_token_is_good_for_its_guest_until_its_end() -> None:

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import FixedAddress
-from compute_agent.network.dhcp import dhcp_user
+from compute_agent.network.dhcp import dhcp_config
 from compute_agent.virt.errors import InstanceNotFoundError, RetryableHostError
 from tests.host.cast import EGRESS, Wish, documents, network
 from tests.host.lab import PATIENCE, Interface, dhcp_discover, dhcp_offer
@@ -44,7 +44,7 @@ def test_dnsmasq_is_not_root_and_cannot_become_it(rack: Rack) -> None:
     rack.plug(one, net, 1)
     lines = Path(f"/proc/{dnsmasq(one, net)}/status").read_text().splitlines()
     status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-    user = dhcp_user.choose("auto")
+    user = dhcp_config.choose("auto")
     assert user.name != "root"
     assert status["Uid"].split() == [str(pwd.getpwnam(user.name).pw_uid)] * 4
     assert status["Gid"].split() == [str(user.gid)] * 4

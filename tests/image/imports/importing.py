@@ -10,7 +10,7 @@ import pytest
 from pytest_django import Settings
 
 from provisioning.images.models import Image, ImageTask
-from provisioning.jobs.queue.message import verify
+from provisioning.jobs.queue.cast import verify
 from tests.support.cast import Api, Person
 from tests.support.web import Web, web_server
 

@@ -18,7 +18,7 @@ from provisioning.metadefs.models import (
     MetadefProperty,
     MetadefTag,
 )
-from provisioning.metadefs.services import bounds
+from provisioning.metadefs.services import checks
 from tests.image.metadefs.defining import FULL, NAMESPACES, STRING, V2, define, listed
 from tests.support.cast import Api, People, Person, make_project
 from tests.support.tables import each_row
@@ -223,7 +223,7 @@ def test_there_are_not_too_many(operator: Person, monkeypatch: pytest.MonkeyPatc
     assert api.post(NAMESPACES, {"namespace": "Two"}).status_code == 413
     assert api.post(f"{path}/tags", {"tags": [{"name": str(number)} for number in range(3)]}).status_code == 413
     assert [api.post(f"{path}/resource_types", {"name": name}).status_code for name in ("a", "b")] == [201, 413]
-    assert bounds.MOST == 1000
+    assert checks.MOST == 1000
 
 
 def test_private_namespaces_go_with_their_project(operator: Person) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from provisioning.common.context import RequestContext
 from provisioning.hosts.models import Host
-from provisioning.network.delivery import proofs
+from provisioning.network.delivery import sending
 from provisioning.network.models import Delivery, FixedIP, Network, Port, Router, Subnet
 from provisioning.network.records.owners import ROUTER_GATEWAY, ROUTER_INTERFACE
 from tests.support.clouds import Cloud, context
@@ -43,7 +43,7 @@ def knew(agent: ScriptedAgent, kind: str, key: object, generation: int, document
     """Let a host have a document that it was told of before the records were lost."""
     row = Delivery(host_id=agent.host.id, kind=kind, subject_id=key, generation=generation)
     agent.documents[kind, str(key)] = (generation, document)
-    agent.digests[kind, str(key)] = proofs.mark_of(row, "of then")
+    agent.digests[kind, str(key)] = sending.mark_of(row, "of then")
 
 
 def kinds(agent: ScriptedAgent) -> list[str]:

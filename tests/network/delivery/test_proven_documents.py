@@ -15,7 +15,7 @@ from provisioning.common.context import RequestContext
 from provisioning.hosts import audits
 from provisioning.hosts.models import HostCommand
 from provisioning.network import services
-from provisioning.network.delivery import comparing, documents, jobs, proofs, sending
+from provisioning.network.delivery import comparing, documents, jobs, sending
 from provisioning.network.models import Delivery, DeliveryMark, Network, Port
 from provisioning.network.records.marks import HOST
 from tests.network.delivery.conftest import knew, known
@@ -44,7 +44,7 @@ def say(agent: ScriptedAgent, *owned: Owned) -> None:
 
 
 def of_another_number(key: uuid.UUID, mine: ScriptedAgent, liar: ScriptedAgent) -> str:
-    return proofs.mark_of(Delivery(host_id=liar.host.id, kind=NETWORK, subject_id=key, generation=1), "x")
+    return sending.mark_of(Delivery(host_id=liar.host.id, kind=NETWORK, subject_id=key, generation=1), "x")
 
 
 CLAIMS: list[Claim] = [

@@ -8,8 +8,7 @@ from portal.api.identity.dialect import FLAG, IMMUTABLE, KEY, NAME, TEXT, Attrib
 from portal.api.identity.directory.base import DIRECTORY, TAGS, CollectionView, RecordDetailView, Resource
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.lists.listing import Part
-from provisioning.identity.directory.listing import RowPage
-from provisioning.identity.directory.lists import domains
+from provisioning.identity.directory.listing import RowPage, domains
 from provisioning.identity.models import Domain
 from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.services.domains import create_domain, delete_domain, update_domain

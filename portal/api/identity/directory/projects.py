@@ -18,8 +18,7 @@ from portal.api.identity.directory import base, domains
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.lists.listing import Part
 from provisioning.identity import policy
-from provisioning.identity.directory.listing import RowPage
-from provisioning.identity.directory.lists import projects
+from provisioning.identity.directory.listing import RowPage, projects
 from provisioning.identity.models import Domain, Project
 from provisioning.identity.selectors.entries import projects_of
 from provisioning.identity.selectors.lookups import by_id, existing

@@ -14,7 +14,7 @@ from provisioning.common.lists.listing import Part
 from provisioning.common.values.ids import read_id
 from provisioning.common.values.unset import UNSET
 from provisioning.identity import policy
-from provisioning.identity.directory import lists as directory
+from provisioning.identity.directory import listing as directory
 from provisioning.identity.directory.listing import RowPage
 from provisioning.identity.models import Group, Project, User
 from provisioning.identity.selectors.lookups import by_id, existing

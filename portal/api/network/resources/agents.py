@@ -18,8 +18,8 @@ from provisioning.common.lists.listing import Part
 from provisioning.common.values.ids import read_id
 from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.network import services
-from provisioning.network.selectors import agents, availability
-from provisioning.network.selectors.availability import Availability
+from provisioning.network.selectors import agents
+from provisioning.network.selectors.agents import Availability
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ def _subnets(row: Availability) -> list[Json]:
 NETWORK_IP_AVAILABILITY = Resource(
     name="network_ip_availability",
     plural="network_ip_availabilities",
-    list=Operation(availability.availabilities),
-    show=Operation(availability.availability),
+    list=Operation(agents.availabilities),
+    show=Operation(agents.availability),
     narrow=_of_versions,
     target=lambda row: {},
     tagged=False,

@@ -11,7 +11,7 @@ from provisioning.common.values.ids import read_id
 from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.models import RbacPolicy
-from provisioning.network.selectors.rbac_policies import rbac_policies_for, rbac_policy_for
+from provisioning.network.selectors.visibility import rbac_policies_for, rbac_policy_for
 
 SHAREABLE: dict[str, Callable[..., Any]] = {
     "network": selectors.network_for,

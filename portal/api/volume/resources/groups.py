@@ -15,7 +15,7 @@ from portal.api.volume.resources.types import PUBLIC
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotOfferedError
 from provisioning.volumes.models import Group, GroupSnapshot, GroupType
-from provisioning.volumes.selectors import groups as selectors
+from provisioning.volumes.selectors import access as selectors
 from provisioning.volumes.selectors.offers import group_type_for, group_types
 from provisioning.volumes.services import groups
 from provisioning.volumes.services.catalogue import group_types as services

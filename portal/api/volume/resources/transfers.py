@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from portal.api.frame import Attribute, Call, Filter, Json, Operation, Values, body, identity, parts
 from portal.api.volume.dialect import LINKS, Resource, ResourceView, VolumeView, kinds, listing, schemas
-from provisioning.volumes.selectors.transfers import transfer_for, visible_transfers
+from provisioning.volumes.selectors.copies import transfer_for, visible_transfers
 from provisioning.volumes.services.updates.transfers import accept_transfer, create_transfer, delete_transfer
 
 _SUMMARY = (

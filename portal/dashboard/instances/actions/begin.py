@@ -1,17 +1,23 @@
-"""The start of an action on an instance, and the volumes that its deletion keeps or deletes."""
+"""The start of an action on an instance, why it cannot begin now, and the volumes that its deletion keeps."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from django.http import Http404
+from django.utils import timezone
 
+from portal.common import statuses
 from provisioning.common.context import RequestContext
-from provisioning.compute.actions.base import ServerAction
+from provisioning.compute.actions.base import HostAction, ServerAction
 from provisioning.compute.actions.delete import delete_once
 from provisioning.compute.actions.registry import with_buttons
 from provisioning.compute.actions.ways import Button
 from provisioning.compute.models import BlockDevice, Instance
-from provisioning.compute.states import VmState
+from provisioning.compute.states import VmState, api_status
+from provisioning.identity import policy
+
+NEVER_BUILT = (VmState.BUILDING, VmState.ERROR)
+"""States of a server without a host in which none of its host's commands can be sent."""
 
 
 def action_named(name: str) -> tuple[ServerAction[Any], Button]:
@@ -47,3 +53,39 @@ def volumes_left(devices: Iterable[BlockDevice]) -> str:
             owners = "it" if len({each.instance_id for each in rows}) == 1 else "them"
             found.append(f"{number} volume{' is' if number == 1 else 's are'} {fate.format(owners)}.")
     return " ".join(found)
+
+
+def refusal(instance: Instance, action: ServerAction[Any], *, masters: bool) -> str:
+    """Return why the action cannot begin on the instance now, as a sentence; empty if it can.
+
+    ``masters``: whether the caller may override locks. The policy rule of the action is not checked.
+    """
+    if instance.locked and not masters and action.heeds_lock:
+        return f"It is locked: {instance.locked_reason}." if instance.locked_reason else "It is locked."
+    on_host = isinstance(action, HostAction) and action.key != "delete"
+    if on_host and instance.host_id is None and instance.vm_state in NEVER_BUILT:
+        return "It was never built, so it is not on a host."
+    if action.offered(instance):
+        return "Its host does not answer." if on_host and statuses.is_silent(instance, timezone.now()) else ""
+    if instance.task_state:
+        return f"It is busy: {statuses.task_word(instance.task_state).lower() or instance.task_state}."
+    if isinstance(action, HostAction) and action.from_states and instance.vm_state not in action.from_states:
+        able = dict.fromkeys(state_word(state) for state in action.from_states)
+        return f"It is {state_word(instance.vm_state)}. It must be {_either(list(able))}."
+    why = action.why_not(instance)
+    return f"{why[:1].upper()}{why[1:]}."
+
+
+def masters_locks(context: RequestContext) -> bool:
+    """Whether the caller may act on locked servers."""
+    return policy.allows(context, "os_compute_api:os-lock-server:unlock:unlock_override")
+
+
+def state_word(vm_state: str) -> str:
+    """Return a state within a sentence: ``stopped``, ``in error``."""
+    word = statuses.INSTANCE_STATUS[api_status(vm_state, None)].word.partition(",")[0].lower()
+    return "in error" if word == "error" else word
+
+
+def _either(words: list[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))

@@ -14,7 +14,7 @@ from compute_agent.contract.calls import DiskDiagnostics
 from portal.common import statuses
 from portal.common.statuses import Status
 from portal.dashboard.frame.pages import Page
-from portal.dashboard.instances.dialogs.disk_guide import Guide, guide_for
+from portal.dashboard.instances.dialogs.guest_disks import Guide, guide_for
 from portal.dashboard.instances.lists.rows import can
 from portal.dashboard.words.names import bdi
 from provisioning.common.context import RequestContext

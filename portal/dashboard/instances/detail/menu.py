@@ -6,7 +6,7 @@ from functools import cache
 
 from django.urls import reverse
 
-from portal.dashboard.instances.actions.legality import masters_locks, refusal
+from portal.dashboard.instances.actions.begin import masters_locks, refusal
 from portal.dashboard.instances.dialogs import DIALOGS
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.registry import actions, with_buttons

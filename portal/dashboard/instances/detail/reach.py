@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from portal.dashboard.instances.actions.legality import masters_locks
+from portal.dashboard.instances.actions.begin import masters_locks
 from portal.dashboard.instances.lists.rows import can
 from portal.dashboard.network import wording
 from portal.dashboard.records.views import may

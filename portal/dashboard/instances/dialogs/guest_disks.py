@@ -1,6 +1,7 @@
 """Mounts a volume in the guest, and extends its file system, through the guest agent."""
 
-from dataclasses import replace
+import re
+from dataclasses import dataclass, replace
 
 from django import forms
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -8,7 +9,6 @@ from django.urls import reverse
 
 from compute_agent.contract.guest_disks import LONGEST_DIRECTORY
 from portal.dashboard.frame.forms import MONO, Form
-from portal.dashboard.instances.dialogs.disk_guide import directory_for
 from portal.dashboard.instances.page import InstanceDialog, InstanceSheet
 from portal.dashboard.records.questions import Question, QuestionPage
 from portal.dashboard.records.views import name_of
@@ -18,6 +18,23 @@ from provisioning.compute.actions.guest_disks import ExtendFileSystem, MountVolu
 from provisioning.compute.launch.mounts import SHOWN_SERIAL, mounted_disks
 from provisioning.volumes.models import Volume
 from provisioning.volumes.selectors import volume_for
+
+SERIAL = 20
+"""Characters of a volume's id that a guest sees as the disk's serial number: the limit of virtio and ATA."""
+LONGEST_NAME = 32
+_BY_ID = {
+    "virtio": "virtio-",
+    "scsi": "scsi-0QEMU_QEMU_HARDDISK_",
+    "sata": "ata-QEMU_HARDDISK_",
+    "ide": "ata-QEMU_HARDDISK_",
+}
+"""Bus → prefix of the link that udev creates in ``/dev/disk/by-id``."""
+
+_EXTEND_ROOT = (
+    'sudo growpart "$(readlink -f "$disk")" 1',
+    'sudo resize2fs "$(lsblk -nrpo NAME "$disk" | sed -n 2p)"  # ext4',
+    "sudo xfs_growfs /  # XFS",
+)
 
 
 class _InGuest(InstanceDialog):
@@ -113,3 +130,56 @@ class ExtendInGuest(QuestionPage, _InGuest):
 
     def do(self) -> None:
         ExtendFileSystem.begin(self.context, self.instance.id, str(self.record.id))
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """Commands for a shell of the guest; ``is_new``: the volume was attached a short time ago."""
+
+    serial: str
+    mount: str
+    """Empty for the disk that the guest boots from."""
+    extend: str
+    is_new: bool = False
+    directory: str = ""
+    """Directory at which cloud-init mounts the volume; empty: it does not."""
+
+
+def guide_for(
+    volume_id: str, name: str, bus: str, *, is_root: bool, is_new: bool = False, directory: str = ""
+) -> Guide:
+    """Return the commands for a volume on a bus. They format only a disk without any signature.
+
+    ``directory``: where cloud-init mounts the volume, empty: nowhere.
+    """
+    serial = volume_id[:SERIAL]
+    disk = _path(serial, bus)
+    if is_root:
+        return Guide(serial, "", "\n".join((f"disk={disk}", *_EXTEND_ROOT)), is_new)
+    folder = directory_for(volume_id, name, directory)
+    entry = f'UUID=$(sudo blkid -s UUID -o value "$disk") {folder} auto defaults,nofail 0 2'
+    mount = (
+        f"disk={disk}",
+        'sudo blkid -p "$disk"; [ $? -eq 2 ] && sudo mkfs.ext4 "$disk"  # only if it is empty',
+        f"sudo mkdir -p {folder}",
+        f'echo "{entry}" | sudo tee -a /etc/fstab',
+        f"sudo mount {folder}",
+    )
+    extend = (f"sudo resize2fs {disk}  # ext4", f"sudo xfs_growfs {folder}  # XFS")
+    return Guide(serial, "\n".join(mount), "\n".join(extend), is_new, directory)
+
+
+def directory_for(volume_id: str, name: str, directory: str = "") -> str:
+    """Return the directory at which a volume is mounted: ``directory`` if cloud-init mounts it there."""
+    return directory or f"/mnt/{_slug(name) or volume_id[:8]}"
+
+
+def _slug(name: str) -> str:
+    """Return a name without characters that a shell or ``/etc/fstab`` interprets."""
+    return re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_NAME].strip("-")
+
+
+def _path(serial: str, bus: str) -> str:
+    if bus in _BY_ID:
+        return f"/dev/disk/by-id/{_BY_ID[bus]}{serial}"
+    return f"\"$(lsblk -dnpo NAME,SERIAL | awk '$2 ~ /^{serial}/ {{ print $1 }}')\""

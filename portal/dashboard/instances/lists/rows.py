@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from portal.common import statuses
 from portal.common.statuses import Status
 from portal.dashboard.frame.addresses import address
-from portal.dashboard.instances.actions.legality import refusal
+from portal.dashboard.instances.actions.begin import refusal
 from portal.dashboard.instances.lists.state import state
 from portal.dashboard.words import wording
 from portal.dashboard.words.names import bdi

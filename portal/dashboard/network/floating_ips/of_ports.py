@@ -11,7 +11,7 @@ from portal.dashboard.copy_as.kinds import network as copied
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import PageRequest
 from portal.dashboard.network.floating_ips.forms import AssociateForm
-from portal.dashboard.network.ports.base import PortPage, label_of
+from portal.dashboard.network.ports.groups import PortPage, label_of
 from portal.dashboard.records.views import SheetPage
 from portal.dashboard.words.names import bdi
 from provisioning.common.context import RequestContext

@@ -1,24 +1,48 @@
-"""The security groups of a port."""
+"""The pages of one port: their base, and its security groups."""
 
+import uuid
 from collections.abc import Sequence
 
 from django.core.exceptions import ValidationError
 from django.http import HttpResponse, QueryDict
+from django.urls import reverse
 
 from portal.dashboard.copy_as.calls import Call, edit
 from portal.dashboard.copy_as.kinds import network as copied
 from portal.dashboard.frame.forms import ChoiceLabel, Form, OfferedListField
 from portal.dashboard.network import wording
-from portal.dashboard.network.ports.base import PortPage, label_of
 from portal.dashboard.records.refusals import RecordForm
-from portal.dashboard.records.views import SheetPage
+from portal.dashboard.records.views import RecordPage, SheetPage
 from portal.dashboard.words.names import bdi
 from provisioning.common.values.ids import read_id
 from provisioning.network import selectors, services
 from provisioning.network.models import Port, SecurityGroup
+from provisioning.network.records.owners import COMPUTE
 
 MOST_NAMED = 6
 """Maximum number of flows in the description of a group."""
+
+
+class PortPage(RecordPage[Port]):
+    """Base of the pages of one of the project's ports."""
+
+    section = "instances"
+    back_to = "dashboard:instances"
+
+    def look_up(self, identity: uuid.UUID) -> Port:
+        return selectors.port_for(self.context, identity)
+
+    def back(self) -> str:
+        """Return to the port's instance, otherwise to its network."""
+        port = self.record
+        if port.device_id and port.device_owner.startswith(COMPUTE):
+            return reverse("dashboard:instance_network", args=[port.device_id])
+        return reverse("dashboard:network", args=[port.network_id])
+
+
+def label_of(port: Port) -> str:
+    """Return a label of a port: its addresses, otherwise its name or id."""
+    return ", ".join(row.address for row in port.fixed_ips.all()) or port.name or str(port.id)
 
 
 class GroupsForm(RecordForm):

@@ -11,8 +11,8 @@ from portal.dashboard.copy_as.kinds import network as copied
 from portal.dashboard.frame.edits import changes
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.network.networks.views import PAGE, NetworkPage
-from portal.dashboard.network.ports.base import PortPage, label_of
 from portal.dashboard.network.ports.forms import GUARDED, PortForm, initial_of
+from portal.dashboard.network.ports.groups import PortPage, label_of
 from portal.dashboard.records.questions import QuestionPage
 from portal.dashboard.records.views import Crumbs, SheetPage, may, name_of, owners_of
 from portal.dashboard.words.names import bdi

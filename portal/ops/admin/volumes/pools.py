@@ -23,7 +23,7 @@ from provisioning.common.errors import NovellaError
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool, Volume, VolumeType
-from provisioning.volumes.pools.would_fit import VolumeFit, would_fit
+from provisioning.volumes.pools.placement import VolumeFit, would_fit
 from provisioning.volumes.selectors.pools import condition_of, servings
 from provisioning.volumes.services.catalogue.pools import admit_host, forget_pool, set_enabled, set_frozen, update_pool
 

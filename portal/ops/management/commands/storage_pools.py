@@ -11,7 +11,7 @@ from provisioning.common.context import system_context
 from provisioning.common.errors import NovellaError
 from provisioning.hosts.models import Host
 from provisioning.volumes.models import StoragePool
-from provisioning.volumes.pools.would_fit import VolumeFit, would_fit
+from provisioning.volumes.pools.placement import VolumeFit, would_fit
 from provisioning.volumes.selectors.pools import backend_of, host_of, is_up, pool_named, pools
 from provisioning.volumes.services.catalogue.pools import (
     admit_host,

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from provisioning.common.context import system_context
 from provisioning.common.errors import NovellaError
-from provisioning.volumes.services.updates.moved_data import keep_data
+from provisioning.volumes.services.updates.migrate import keep_data
 
 
 class Command(BaseCommand):

@@ -1,14 +1,23 @@
-"""The DHCP port of a network: serves DHCP, DNS and metadata, with the same address on every host."""
+"""Ports that the cloud creates for itself. The DHCP port of a network serves DHCP, DNS and metadata, with the same
+address on every host.
+"""
+
+import uuid
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import UUIDField
 
-from provisioning.common.database.prepared import Prepared
+from provisioning.common.database.prepared import Prepared, PreparedInsert
 from provisioning.network import addressing
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 from provisioning.network.records.owners import DHCP
 from provisioning.network.services.addressing import ipam
-from provisioning.network.services.addressing.own_ports import MAX_TRIES, create_own_port
+
+MAX_TRIES = 8
+"""Attempts to find an unused MAC address or address."""
+
+_INSERT = PreparedInsert(Port)
 
 
 def follow(network: Network) -> None:
@@ -72,3 +81,27 @@ def _allocate_address(port: Port, subnet: Subnet) -> None:
                 raise
         else:
             return
+
+
+def create_own_port(**columns: Any) -> Port:
+    """Insert a port without port security and with a random MAC address, in the caller's transaction.
+
+    If the MAC address is in use, another one is tried.
+    """
+    for tried in range(1, MAX_TRIES + 1):
+        try:
+            with transaction.atomic():
+                port = Port(mac_address=addressing.random_mac(), port_security_enabled=False, **columns)
+                _INSERT([port])
+                return port
+        except IntegrityError:
+            if tried == MAX_TRIES:
+                raise
+    raise AssertionError("unreachable")
+
+
+def free_mac(network_id: uuid.UUID) -> str:
+    """Return a random MAC address that no port of the network uses now."""
+    while Port.objects.filter(network=network_id, mac_address=(mac := addressing.random_mac())).exists():
+        pass
+    return mac

@@ -1,4 +1,4 @@
-"""Creates, updates and deletes subnet pools."""
+"""Creates, updates and deletes subnet pools and address scopes, and allocates ranges from a pool's prefixes."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,20 @@ from provisioning.common.database.retry import when_broken_off
 from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing
 from provisioning.network.errors import (
+    AddressScopeInUseError,
     AddressScopePrefixConflictError,
+    AddressScopeUpdateError,
     IllegalSubnetPoolIpVersionAssociationToAddressScopeError,
     IllegalSubnetPoolPrefixBoundsError,
     IllegalSubnetPoolPrefixUpdateError,
+    MaxPrefixSubnetAllocationError,
+    MinPrefixSubnetAllocationError,
     PrefixVersionMismatchError,
+    SubnetAllocationError,
     SubnetPoolDeleteError,
+    SubnetPoolQuotaExceededError,
 )
-from provisioning.network.models import AddressScope, SubnetPool
+from provisioning.network.models import AddressScope, Subnet, SubnetPool
 from provisioning.network.records.announcements import announce
 from provisioning.network.services.base import records, sharing
 from provisioning.quotas.services.ledger import hold
@@ -187,3 +193,92 @@ def _check_scope(pool: SubnetPool, scope: AddressScope) -> None:
         if mine & netaddr.IPSet(other.prefixes):
             msg = "Failed to associate address scope: subnetpools within an address scope must have unique prefixes."
             raise AddressScopePrefixConflictError(msg, field="address_scope_id")
+
+
+@transaction.atomic
+def create_address_scope(
+    project_id: uuid.UUID, name: str, ip_version: int, *, shared: bool = False, description: str = ""
+) -> AddressScope:
+    """Create a scope for pools of one IP version.  Raises OverQuotaError."""
+    scope = AddressScope(
+        project_id=project_id, name=name, ip_version=ip_version, shared=shared, description=description
+    )
+    hold(project_id, scope.id, {"address_scopes": 1})
+    scope.save(force_insert=True)
+    sharing.mirror(scope, "address_scope", access_as_shared=shared)
+    announce(scope, "create")
+    return scope
+
+
+@when_broken_off
+@transaction.atomic
+def update_address_scope(scope: AddressScope, changes: Mapping[str, Any], revision: int | None = None) -> AddressScope:
+    """Update a scope. Raises AddressScopeUpdateError if a shared scope would no longer be shared."""
+    row = records.lock(scope, revision)
+    if row.shared and changes.get("shared") is False:
+        msg = f"Unable to update address scope {row.id} : Shared address scope can't be unshared."
+        raise AddressScopeUpdateError(msg, field="shared")
+    records.write(row, changes)
+    announce(row)
+    sharing.mirror(row, "address_scope", access_as_shared=row.shared)
+    return row
+
+
+@when_broken_off
+@transaction.atomic
+def delete_address_scope(scope: AddressScope, revision: int | None = None) -> None:
+    """Delete a scope.  Raises AddressScopeInUseError while it has subnet pools."""
+    row = records.lock_to_delete(scope, revision)
+    if row.subnet_pools.exists():
+        msg = f"Unable to complete operation on address scope {row.id}."
+        raise AddressScopeInUseError(f"{msg} There are one or more subnet pools in use on the address scope")
+    announce(row, "delete")
+    records.remove(row)
+
+
+def allocate(
+    pool: SubnetPool, project_id: uuid.UUID, requested: netaddr.IPNetwork | None, prefixlen: int | None
+) -> netaddr.IPNetwork:
+    """Return the requested range, or the first free one of this length (by default the pool's default length).
+
+    The caller has locked the pool. Raises SubnetAllocationError if no such range is free, Min- and
+    MaxPrefixSubnetAllocationError for a length that the pool does not allow, SubnetPoolQuotaExceededError.
+    """
+    length = (
+        requested.prefixlen if requested is not None else prefixlen if prefixlen is not None else pool.default_prefixlen
+    )
+    _check_length(pool, length)
+    taken = [netaddr.IPNetwork(cidr) for cidr in Subnet.objects.filter(subnet_pool=pool).values_list("cidr", flat=True)]
+    _check_quota(pool, project_id, length)
+    free = netaddr.IPSet(pool.prefixes) - netaddr.IPSet(taken)
+    if requested is not None:
+        if requested.version != pool.ip_version or netaddr.IPSet([requested]) - free:
+            reason = "Cannot allocate requested subnet from the available set of prefixes"
+            raise SubnetAllocationError(f"Failed to allocate subnet: {reason}.", field="cidr")
+        return requested
+    for prefix in sorted(free.iter_cidrs(), key=lambda prefix: (-prefix.prefixlen, prefix.first)):
+        if prefix.prefixlen <= length:
+            return netaddr.IPNetwork((prefix.first, length), version=pool.ip_version)
+    reason = f"Insufficient prefix space to allocate subnet size /{length}"
+    raise SubnetAllocationError(f"Failed to allocate subnet: {reason}.", field="prefixlen")
+
+
+def _check_length(pool: SubnetPool, length: int) -> None:
+    sentence = f"Unable to allocate subnet with prefix length {length},"
+    if length < pool.min_prefixlen:
+        msg = f"{sentence} minimum allowed prefix is {pool.min_prefixlen}."
+        raise MinPrefixSubnetAllocationError(msg, field="prefixlen")
+    if length > pool.max_prefixlen:
+        msg = f"{sentence} maximum allowed prefix is {pool.max_prefixlen}."
+        raise MaxPrefixSubnetAllocationError(msg, field="prefixlen")
+
+
+def _check_quota(pool: SubnetPool, project_id: uuid.UUID, length: int) -> None:
+    """Reject ranges beyond the pool's quota of one project: IPv4 addresses, or /64s of IPv6."""
+    if pool.default_quota is None:
+        return
+    mine = Subnet.objects.filter(subnet_pool=pool, project_id=project_id).values_list("cidr", flat=True)
+    lengths = [length, *(netaddr.IPNetwork(cidr).prefixlen for cidr in mine)]
+    whole = 32 if pool.ip_version == 4 else 64
+    if sum(1 << max(whole - each, 0) for each in lengths) > pool.default_quota:
+        raise SubnetPoolQuotaExceededError("Per-tenant subnet pool prefix quota exceeded.", field="prefixlen")

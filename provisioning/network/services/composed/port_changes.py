@@ -24,7 +24,7 @@ from provisioning.network.records.marks import ports_changed
 from provisioning.network.records.owners import CLOUD, ROUTER_INTERFACE
 from provisioning.network.selectors.membership import check_one_kind
 from provisioning.network.services.addressing import address_pairs, ipam
-from provisioning.network.services.addressing.own_ports import free_mac
+from provisioning.network.services.addressing.dhcp_ports import free_mac
 from provisioning.network.services.base import dhcp_options, records
 from provisioning.network.services.floating_ips.floating_ips import leave_ports
 from provisioning.network.services.ports.insertion import insert_with, mac_in_use, places_for

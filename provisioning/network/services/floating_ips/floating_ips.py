@@ -27,7 +27,7 @@ from provisioning.network.records.owners import FLOATING_IP as OWNER
 from provisioning.network.records.owners import ROUTER_INTERFACE
 from provisioning.network.selectors.uses import unassociated
 from provisioning.network.services.addressing import addresses
-from provisioning.network.services.addressing.own_ports import create_own_port
+from provisioning.network.services.addressing.dhcp_ports import create_own_port
 from provisioning.network.services.base import records
 from provisioning.quotas.services.ledger import hold
 

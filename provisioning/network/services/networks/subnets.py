@@ -31,11 +31,11 @@ from provisioning.network.models import FixedIP, Network, Port, Subnet, SubnetPo
 from provisioning.network.records import owners
 from provisioning.network.records.announcements import announce
 from provisioning.network.records.marks import mark
-from provisioning.network.services.addressing import dhcp_ports, pool_prefixes
+from provisioning.network.services.addressing import dhcp_ports, subnet_pools
 from provisioning.network.services.addressing.ipam import STATELESS, is_stateless
 from provisioning.network.services.base import network_guests, records
 from provisioning.network.services.ports import stateless
-from provisioning.network.services.routing import gateway_ports
+from provisioning.network.services.routing import routers
 from provisioning.quotas.services.ledger import hold
 
 MAX_NAME_SERVERS, MAX_HOST_ROUTES = 5, 20
@@ -95,7 +95,7 @@ def create_subnet(network: Network, cidr: str | None = None, **fields: Unpack[Su
         if is_stateless(subnet):
             stateless.follow_new(subnet)
         if network.external:
-            gateway_ports.follow_new(subnet)
+            routers.follow_new(subnet)
         mark(NETWORK, [network.id])
         announce(subnet, "create")
         if network.project_id != subnet.project_id:
@@ -174,7 +174,7 @@ def _range(subnet: Subnet, cidr: str | None, pool: SubnetPool | None, prefixlen:
             raise BadSubnetRequestError("Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
         return whole
     subnet.subnet_pool = records.lock(pool)
-    taken = pool_prefixes.allocate(subnet.subnet_pool, subnet.project_id, whole, prefixlen)
+    taken = subnet_pools.allocate(subnet.subnet_pool, subnet.project_id, whole, prefixlen)
     return addressing.parse_cidr(str(taken))
 
 

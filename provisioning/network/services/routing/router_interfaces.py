@@ -25,7 +25,7 @@ from provisioning.network.records.announcements import announce
 from provisioning.network.records.marks import mark
 from provisioning.network.records.owners import ROUTER_INTERFACE
 from provisioning.network.services.addressing import addresses
-from provisioning.network.services.addressing.own_ports import create_own_port
+from provisioning.network.services.addressing.dhcp_ports import create_own_port
 from provisioning.network.services.base import records
 from provisioning.network.services.routing.routers import check_overlaps, legs_of
 from provisioning.quotas.services import ledger

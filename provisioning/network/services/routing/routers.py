@@ -17,6 +17,7 @@ from provisioning.network import addressing
 from provisioning.network.errors import (
     BadRequestError,
     InvalidRoutesError,
+    OutOfAddressesError,
     RouterExternalGatewayInUseByFloatingIpError,
     RouterInUseError,
     RoutesExhaustedError,
@@ -27,7 +28,8 @@ from provisioning.network.records.marks import mark
 from provisioning.network.records.owners import ROUTER_GATEWAY, ROUTER_INTERFACE
 from provisioning.network.selectors.zones import check_zones
 from provisioning.network.services.addressing import addresses, ipam
-from provisioning.network.services.addressing.own_ports import create_own_port
+from provisioning.network.services.addressing.dhcp_ports import create_own_port
+from provisioning.network.services.addressing.ipam import is_stateless
 from provisioning.network.services.base import records
 from provisioning.quotas.services.ledger import hold
 
@@ -291,3 +293,20 @@ def _remove_gateway(router: Router) -> None:
 def _changed(router: Router) -> None:
     mark(ROUTER, [router.id])
     announce(router)
+
+
+def follow_new(subnet: Subnet) -> None:
+    """Allocate an address of a new subnet to each gateway port on its network that has no address of the IP version.
+
+    As ``update_router_gw_port`` of Neutron. If the subnet has too few addresses, the remaining ports get none.
+    """
+    if is_stateless(subnet):
+        return
+    ports = Port.objects.filter(network=subnet.network_id, device_owner=ROUTER_GATEWAY)
+    for port in ports.exclude(fixed_ips__subnet__ip_version=subnet.ip_version).order_by("id"):
+        try:
+            addresses.allocate_free(port, [subnet])
+        except OutOfAddressesError:
+            return
+        records.touch(port)
+        mark(ROUTER, [port.device_id] if port.device_id else [])

@@ -22,7 +22,8 @@ from django.db import transaction
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import ConnectVolumeRequest, CreateVolumeRequest, FetchVolumeRequest, VolumeClient
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, UnavailableError
+from provisioning.common.database.retry import when_broken_off
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, UnavailableError
 from provisioning.common.tasks import P
 from provisioning.common.values.ids import NOBODY
 from provisioning.hosts import commands
@@ -40,6 +41,7 @@ from provisioning.volumes.services.checks import (
     check_in_no_group,
     check_not_leaving,
     check_thawed,
+    locked_volume,
     pool_of,
 )
 from provisioning.volumes.services.connections import daemons
@@ -375,3 +377,31 @@ def drop_hidden(volume: Volume, *, retyping: bool) -> None:
             release_quota(volume.id, only=list(quota.of_type(hidden.volume_type, volume.size_gb)))
         Attachment.objects.filter(volume_id=hidden.id).delete()
         delete(hidden, force=True)
+
+
+@when_broken_off
+@transaction.atomic
+def keep_data(context: RequestContext, volume_id: uuid.UUID | str, *, new: bool) -> Volume:
+    """Keep the ``new`` or the old data of a volume's migration, and delete the other copy.
+
+    Raises ForbiddenError, VolumeNotFoundError, and ConflictError if there is nothing to decide, or a guest has the old
+    or the new data open on a host that is not forced down.
+    """
+    if not context.is_admin:
+        raise ForbiddenError("Only operators may decide about the data of a volume.")
+    volume = locked_volume(context, volume_id)
+    hidden = open_data(volume)
+    if hidden is None:
+        raise ConflictError(f"Volume {volume.id} has no undecided data.")
+    using = Attachment.objects.filter(volume_id__in=[volume.id, hidden.id]).exclude(connection={})
+    if using.filter(host__forced_down=False).exists():
+        raise ConflictError("A server has the volume open. Detach it, or force its host down if it is off.")
+    retyping = volume.volume_type_id != hidden.volume_type_id
+    Attachment.objects.filter(volume_id=hidden.id).delete()
+    if new:
+        exchange(volume, hidden)
+        return volume
+    drop_hidden(volume, retyping=retyping)
+    if volume.migration_status == MIGRATING or volume.status == VolumeStatus.ERROR:
+        state.move(volume, state.at_rest(volume), changes={"migration_status": FAILED}, reset=True)
+    return volume

@@ -19,7 +19,7 @@ from provisioning.quotas.services.ledger import hold, release
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Snapshot, Transfer, Volume
 from provisioning.volumes.records import quota
-from provisioning.volumes.selectors.transfers import transfer_for
+from provisioning.volumes.selectors.copies import transfer_for
 from provisioning.volumes.services.checks import check_free, check_texts, locked_volume
 from provisioning.volumes.state_machine import state
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus

@@ -20,7 +20,7 @@ from provisioning.compute.actions.security_groups import add_security_group, rem
 from provisioning.compute.actions.volumes import keep_or_delete
 from provisioning.compute.errors import NoRoomError
 from provisioning.compute.models import Instance
-from provisioning.ec2 import given, metadata_options
+from provisioning.ec2 import given
 from provisioning.ec2_services.metadata_options import set_metadata_options
 from provisioning.images.selectors import images_of_use
 from provisioning.network import services
@@ -105,7 +105,7 @@ def modify_instance_metadata_options(call: Call) -> Shape:
     set_metadata_options(call.context, instance.id, columns)
     return {
         "InstanceId": names.INSTANCE.id_of(instance.id),
-        "InstanceMetadataOptions": shapes.options_shape(metadata_options.options_of([instance.id]).get(instance.id)),
+        "InstanceMetadataOptions": shapes.options_shape(given.options_of([instance.id]).get(instance.id)),
     }
 
 

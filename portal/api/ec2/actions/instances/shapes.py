@@ -21,7 +21,7 @@ from provisioning.compute.models import BlockDevice, Instance, InstanceFault
 from provisioning.compute.selectors.block_devices import volumes_shown
 from provisioning.compute.states import PowerState, TaskState, VmState
 from provisioning.ec2 import given
-from provisioning.ec2.metadata_options import DEFAULT_HOPS, DEFAULT_TOKENS, options_of
+from provisioning.ec2.given import DEFAULT_HOPS, DEFAULT_TOKENS, options_of
 from provisioning.ec2.models import MetadataOptions
 from provisioning.network import selectors as network
 from provisioning.network.selectors import GuestAddress, GuestInterface
