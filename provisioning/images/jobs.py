@@ -1,8 +1,7 @@
 """Periodic jobs for images; ``services.imports`` has the job of imports."""
 
 from provisioning.images.models import Image, ImageTask
-from provisioning.images.services import tasks
-from provisioning.images.wiring import restored
+from provisioning.images.services import recovery, tasks
 from provisioning.jobs.periodic import reaping
 from provisioning.jobs.registry import periodic
 
@@ -13,5 +12,5 @@ INTERVAL = 60.0
 def clean_up() -> None:
     """Give up overdue uploads and imports, remove abandoned files, and delete expired tasks."""
     reaping.reap("images.clean_up", (Image, ImageTask))
-    restored.sweep()
+    recovery.sweep()
     tasks.expire()

@@ -44,6 +44,14 @@ WORDS: dict[str, Callable[[HostState], str]] = {
     "cpu_info.model": lambda host: host.cpu_info.get("model", ""),
     "cpu_info.vendor": lambda host: host.cpu_info.get("vendor", ""),
 }
+
+
+@lru_cache(maxsize=256)
+def _words(text: str) -> frozenset[str]:
+    """Return the words of ``a,b``; cached, because many hosts have the same text."""
+    return frozenset(filter(None, text.split(",")))
+
+
 LISTS: dict[str, Callable[[HostState], frozenset[str]]] = {
     "cpu_info.features": lambda host: _words(host.cpu_info.get("features", "")),
 }
@@ -116,12 +124,6 @@ def _unknown(_: HostState) -> str:
 
 
 _NOTHING = frozenset[str]()
-
-
-@lru_cache(maxsize=256)
-def _words(text: str) -> frozenset[str]:
-    """Return the words of ``a,b``; cached, because many hosts have the same text."""
-    return frozenset(filter(None, text.split(",")))
 
 
 def _count(host: HostState, name: str) -> int:

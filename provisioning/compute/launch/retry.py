@@ -59,7 +59,7 @@ def fail(
     clean: bool = False,
     at_fault: uuid.UUID | None = None,
     ended: datetime | None = None,
-) -> None:
+) -> bool:
     """Set a launch to ERROR without a host, inside the caller's transaction; an unshelving returns to
     ``shelved_offloaded`` with its ports, and a server whose evacuation fails is in ERROR on the host that it had.
 
@@ -67,12 +67,12 @@ def fail(
     False and the command was sent), a destroy command is sent with a higher attempt, and allocation and addresses are
     kept until the host confirms; otherwise they are released immediately. ``message`` is for the owner and contains no
     host names; ``details`` are for operators. The fault also has the reasons of earlier attempts. ``at_fault``: the
-    host whose failed builds are counted; ``ended``: when the attempt failed, if not now. No effect when the instance is
-    not being built.
+    host whose failed builds are counted; ``ended``: when the attempt failed, if not now. Returns False, without
+    effect, when the instance is not being built.
     """
     kind = build_kind_of(instance)
     if kind is None:
-        return
+        return False
     attempt, action = instance.attempt, instance_actions.current(instance.id, kind.action)
     earlier = [each for each in attempts.failures(action) if each.attempt < attempt]
     reason, message = message, attempts.with_reasons(message, earlier)
@@ -90,7 +90,7 @@ def fail(
     state.lock_volumes([instance.id])
     failed = state.advance(instance, kind.give_up, attempt=instance.attempt, changes=changes, note=note)
     if failed is None:
-        return
+        return False
     attempts.record(action, attempts.Failure(attempt, host_name, reason), failed, ended)
     record_fault(failed, message, details=attempts.listed(details, attempts.failures(action)), host_name=host_name)
     instance_actions.finish(failed.id, kind.action, message=message)
@@ -110,6 +110,7 @@ def fail(
         set_migration(failed.id, "error")
     if at_fault is not None:
         build_failed(at_fault)
+    return True
 
 
 def _leave_new_host(instance: Instance, holder: Host) -> None:

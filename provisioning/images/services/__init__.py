@@ -4,10 +4,10 @@ from provisioning.images.services.imports import Import, ImportRequest, import_n
 from provisioning.images.services.launch_permissions import change_permissions, reset_permissions
 from provisioning.images.services.members import add_member, remove_member, set_member_status
 from provisioning.images.services.records import create, deactivate, delete, patch, reactivate, set_tag, update
+from provisioning.images.services.recovery import adopt_complete
 from provisioning.images.services.resumable import append, begin_upload
 from provisioning.images.services.staging import stage, unstage
 from provisioning.images.services.uploads import upload
-from provisioning.images.wiring.restored import adopt_complete
 
 __all__ = [
     "Import",

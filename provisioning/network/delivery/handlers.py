@@ -6,24 +6,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
-from django.db.models import BigIntegerField, CharField, UUIDField
+from django.db.models import BigIntegerField, UUIDField
 
 from compute_agent.contract.messages import AgentEvent, Owned
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
 from provisioning.common.database.prepared import Prepared, PreparedDelete
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, newest_of
-from provisioning.network.delivery import comparing, sending
+from provisioning.network.delivery import comparing, conditions, sending
 from provisioning.network.models import Delivery, FloatingIP, Network, Router, SecurityGroup
-from provisioning.network.records.announcements import announce
 from provisioning.network.records.marks import HOST, mark
 
 Told = list[Delivery]
 """The deliveries of one subject."""
 NEWER = "A host has a newer version than the records. The version of the records is sent again."
-
-MODELS: Mapping[str, type[Any]] = {NETWORK: Network, ROUTER: Router, FLOATING_IP: FloatingIP}
-"""Security groups have no status and are omitted."""
 
 
 class DocumentHandler(SubjectHandler[Told]):
@@ -56,7 +52,7 @@ class DocumentHandler(SubjectHandler[Told]):
             row.save(update_fields=["digest"])
         if again:
             mark(self.kind, [row.subject_id])
-        note(self.kind, row.subject_id, subject)
+        conditions.note(self.kind, row.subject_id, subject)
         if not row.digest and not _THERE[self.kind](key=row.subject_id):
             _FORGET(id=row.id)
 
@@ -117,29 +113,3 @@ _THERE = {
     for each in (NetworkHandler, RouterHandler, FloatingIpHandler, SecurityGroupHandler)
 }
 _FORGET = PreparedDelete(lambda id: Delivery.objects.filter(id=id), id=BigIntegerField())  # noqa: A006 - the column's name
-
-
-def note(kind: str, subject_id: uuid.UUID, rows: Sequence[Delivery]) -> None:
-    """Set the record's status by its deliveries: ACTIVE, ERROR, or DOWN for a floating IP that no host has applied."""
-    if kind not in MODELS:
-        return
-    sent = [row for row in rows if row.digest]
-    error = next((row.error for row in sent if row.error), "")
-    borne = kind != FLOATING_IP or any(row.command_id is None for row in sent)
-    status = "ERROR" if error else "ACTIVE" if borne else "DOWN"
-    for record in _DIFFERENT[kind](key=subject_id, status=status, error=error):
-        MODELS[kind]._base_manager.filter(pk=subject_id).update(status=status, error=error)
-        announce(record)
-
-
-def _different(model: type[Any]) -> Prepared[Any]:
-    """Return the query for a record unless it has this status and error."""
-    return Prepared(
-        lambda key, status, error: model._base_manager.filter(pk=key).exclude(status=status, error=error),
-        key=UUIDField(),
-        status=CharField(),
-        error=CharField(),
-    )
-
-
-_DIFFERENT = {kind: _different(model) for kind, model in MODELS.items()}

@@ -32,7 +32,7 @@ from provisioning.common.database.prepared import Prepared, PreparedDelete, Prep
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.subjects import Subject
-from provisioning.network.delivery import documents, handlers
+from provisioning.network.delivery import conditions, documents
 from provisioning.network.delivery.needs import Needs, networks_of_routers
 from provisioning.network.models import Delivery, DeliveryMark
 from provisioning.network.records.marks import HOST, PORTS, Marked, mark
@@ -130,7 +130,7 @@ def bring(kind: str, subject_id: uuid.UUID) -> None:
         if sent:
             commands.send_all(sent)
         if any(row.error for row in rows):
-            handlers.note(kind, subject_id, rows)
+            conditions.note(kind, subject_id, rows)
 
 
 def lock(kind: str, ids: Iterable[uuid.UUID]) -> list[Delivery]:

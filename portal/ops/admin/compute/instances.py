@@ -190,5 +190,5 @@ class InstanceAdmin(Readable):
     def give_up(self, context: RequestContext, instance: Instance) -> None:
         """Abort a running launch; resources and addresses are released."""
         with transaction.atomic():
-            if retry.fail(instance, "An operator ended the launch.", details=f"by {context.user_name}") is None:
+            if not retry.fail(instance, "An operator ended the launch.", details=f"by {context.user_name}"):
                 raise ConflictError("It is not being launched.")
