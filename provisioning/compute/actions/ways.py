@@ -1,4 +1,4 @@
-"""What an action declares for its callers: its button on pages, and the way in which it frees a server's host."""
+"""How pages and drains begin an action: buttons, and the ways of a drain."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence

@@ -149,8 +149,8 @@ def set_daemon(volume: Volume, host_id: uuid.UUID | None) -> None:
 def _end_daemon(volume: Volume) -> None:
     """Send the daemon's host, if any, an empty list of clients. Its report unsets ``Volume.daemon_host``.
 
-    A host that is forced down is not waited for, so the volume has no daemon host then. A queued command makes the host
-    end the daemon when it is up again.
+    A host that is forced down is not waited for, so the volume has no daemon host then. The host ends the daemon by the
+    queued command when it is up again.
     """
     host_id = volume.daemon_host_id
     if host_id is None:
