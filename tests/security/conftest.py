@@ -86,6 +86,7 @@ from provisioning.volumes.models import (
 )
 from provisioning.volumes.models import Message as VolumeMessage
 from provisioning.volumes.selectors.pools import backend_of
+from provisioning.volumes.services.lifecycle import manage
 from tests.support.cast import People, Person, make_people, make_project, make_user
 from tests.support.clouds import Cloud
 from tests.support.ports import guest_ports
@@ -428,6 +429,7 @@ def world(made_world: World, plain_static: None, monkeypatch: pytest.MonkeyPatch
     known = {PoolContentsCall: PoolContents([stored]), UnmanagedDisksCall: UnmanagedDisks([disk])}
     console = ConsoleOutput(text=SECRET)
     monkeypatch.setattr(calls, "call", lambda _, body, *__, **___: known.get(type(body), console))
+    monkeypatch.setattr(manage, "hosts_of", lambda _: Host.objects.all())
     return made_world
 
 
