@@ -9,13 +9,15 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from compute_agent.contract.commands import DestroyRequest
+from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
 from provisioning.compute.actions.power import Stop
+from provisioning.compute.host_link import newer_guests
 from provisioning.compute.host_link.outcome import SILENT
 from provisioning.compute.launch import claim, schedule
 from provisioning.compute.launch.builds import waiting_build
-from provisioning.compute.models import Allocation, Instance, InstanceAction
+from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts import liveness
 from provisioning.hosts.models import Host, HostCommand
@@ -119,6 +121,20 @@ def test_a_silent_build_moves_on_only_when_the_host_has_confirmed(cloud: Cloud, 
     assert state_of(instance) == ("active", None)
     assert cloud.agent_of(instance) is not first
     assert sum(len(agent.guests) for agent in cloud.agents.values()) == 1
+
+
+@pytest.mark.doctor_finds("newer_guests")
+def test_a_silent_build_that_waits_for_an_operator_has_not_failed(cloud: Cloud, alice: RequestContext) -> None:
+    agent = cloud.add_host("kelvin")
+    instance = cloud.launch(alice)
+    drain()
+    newer_guests.note(cloud.add_host("ohm").host.id, cloud.fresh(instance), 7, PowerState.RUNNING, newer_guests.OPEN)
+    let_deadline_pass(instance)
+    reaper.reap()
+    assert not InstanceActionEvent.objects.filter(action__instance=instance, result="Error").exists()
+    assert state_of(instance) == ("building", "spawning")
+    agent.work()
+    assert state_of(instance) == ("active", None)
 
 
 def test_a_build_that_was_never_sent_is_withdrawn(cloud: Cloud, alice: RequestContext) -> None:

@@ -151,12 +151,14 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool, e
     undone everything, so the allocation is released and the next attempt is cast. Otherwise a destroy command is sent,
     and the next attempt begins after the host has confirmed, so that a server never has two guests. For the same reason
     a build waits while an operator has not decided about a newer guest of the server (``newer_guests``). ``ended``:
-    when the attempt failed, if not now.
+    when the attempt failed, as its host has reported; None for a silent host.
     """
     kind, tries, attempt = build_kind_of(instance), len(instance.excluded_hosts) + 1, instance.attempt
     action = instance_actions.current(instance.id, kind.action) if kind is not None else None
-    attempts.record(action, attempts.Failure(attempt, instance.host_name, reason), instance, ended)
-    if newer_guests.open_of(instance.id):
+    waits = bool(newer_guests.open_of(instance.id))
+    if ended is not None or not waits:  # a silent host may still report the end while the build waits
+        attempts.record(action, attempts.Failure(attempt, instance.host_name, reason), instance, ended)
+    if waits:
         state.extend_deadline(instance)
         return
     if tries >= settings.MAX_SCHEDULE_ATTEMPTS:
