@@ -39,7 +39,7 @@ _PIECE = re.compile(
 
 class Filters(TypedDict, total=False):
     """Filters of a list; absent and None are equivalent. A pattern is a substring, or a regular expression within the
-    limits of ``patterns``.
+    limits of ``checked``.
     """
 
     name: str | None

@@ -81,7 +81,7 @@ def update_aggregate(context: RequestContext, aggregate_id: int, values: Mapping
 def set_aggregate_metadata(context: RequestContext, aggregate_id: int, metadata: Mapping[str, str | None]) -> Aggregate:
     """Set these items and keep all others; None removes one. ``availability_zone`` is the aggregate's zone.
 
-    Allocation ratios and limits (``aggregate_limits``) apply to the hosts immediately. Raises ForbiddenError,
+    Allocation ratios and limits (``COLUMNS``) apply to the hosts immediately. Raises ForbiddenError,
     NotFoundError, and InvalidInputError, also for an invalid limit and when hosts cannot change their zone.
     """
     policy.enforce(context, "os_compute_api:os-aggregates:set_metadata")

@@ -5,7 +5,7 @@ backup was restored, or a failure took the last transactions). The host's genera
 the records is sent again with a higher generation.
 
 A host is not trusted with other tenants' data. A document that it was never sent, or was commanded to forget, counts
-only if the control plane has signed it (``proofs``).
+only if the control plane has signed it (``is_proven``).
 """
 
 import logging

@@ -9,7 +9,7 @@ Heartbeats of the hidden volume's commands and of the command that copies the gu
 a migration may take as long as it makes progress. After a host has received the command to switch the guest, only the
 host's report ends the migration. A timeout or an operator's reset does not, because only the host knows which data the
 guest writes to. If that report can no longer arrive, because the host's record was deleted or the server has left the
-host, both copies of the data are kept, the volume is in ``error``, and an operator decides (``moved_data``).
+host, both copies of the data are kept, the volume is in ``error``, and an operator decides (``keep_data``).
 """
 
 import uuid
@@ -345,7 +345,7 @@ def abort(volume: Volume, reason: str) -> None:
     """End a migration that failed: the volume is unchanged, and the hidden volume is deleted.
 
     While a host switches a guest to the new data, only the deadline is extended, because the host's report ends the
-    migration. If that report can no longer arrive, nothing is deleted and the volume is in ``error`` (``moved_data``).
+    migration. If that report can no longer arrive, nothing is deleted and the volume is in ``error`` (``keep_data``).
     """
     if is_swapping(volume):
         Volume.objects.filter(id=volume.id).update(deadline=deadline_of(volume.status))
