@@ -343,6 +343,7 @@ def test_a_server_of_a_host_that_was_forced_down_during_a_stop_is_returned_by_th
     returns(cloud, "one")
     Stop.begin(context("alice"), server.id)
     force_down(target)
+    assert look("allocations") == [], "its task is in progress"
     work(cloud, "one", "storage")
     assert (state_of(server), Allocation.objects.get().host.name) == (("stopped", None), target)
     repaired("allocations")

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from provisioning.common.database.prepared import Prepared
 from provisioning.compute.flavors.sizes import Room, larger_room, room_of
-from provisioning.compute.host_link.release import return_from_dead, send_destroy
+from provisioning.compute.host_link.release import leave_host, return_home, send_destroy
 from provisioning.compute.models import Allocation, Instance, MoveAllocation
 from provisioning.compute.moves import returning
 from provisioning.compute.records.host_commands import destroys_awaited, to_destroy
@@ -177,8 +177,10 @@ def allocations() -> Iterator[Finding]:
 
 def _of_evacuation(row: Allocation) -> Iterator[Finding]:
     """Return the finding about a server whose evacuation to another host has failed, and whose allocation is still on
-    that host; none while the host is up and has the command to remove it.
+    that host; none during a task of the server, and while the host is up and has the command to remove it.
     """
+    if row.instance.task_state is not None:
+        return
     subject, evidence = named(row.instance), (row.host_id, moment_of(row.instance))
     sentence = f"Its evacuation to host {row.host.name} has failed, and that host has not confirmed the removal."
     if row.host.forced_down:
@@ -197,7 +199,8 @@ def _return(allocation: Allocation) -> Repair:
         if row is None or moment_of(instance) != moment_of(allocation.instance) or row.host_id != allocation.host_id:
             return None
         if row.host.forced_down:
-            return_from_dead(row.host_id)
+            leave_host(instance)
+            return_home(instance)
             return "It is on its own host again."
         send_destroy(instance.id, row.host_id, max(instance.attempt, row.attempt + 1))
         return f"A removal command was sent to host {row.host.name}."
