@@ -53,7 +53,12 @@ _END = struct.Struct("!d")
 
 
 class Tokens:
-    """Creates and verifies tokens."""
+    """Creates and verifies session tokens, as in EC2's version 2.
+
+    An attacker may cause a program in the guest to send a request to a chosen address (SSRF). Such a request cannot
+    read metadata, because it has neither the method ``PUT`` nor custom headers. Tokens are not stored: they contain
+    their expiry time and a signature. The signing key exists only as long as the service runs.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

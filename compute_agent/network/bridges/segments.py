@@ -240,6 +240,9 @@ def alias(mac: str, underlay: str) -> str:
     """Return the alias of the shared address ``mac`` between hosts, for the host with this underlay address.
 
     The alias is locally administered, and outside the range of ports (``fa:16:3e``).
+
+    A router has the same MAC address on each host, so that guests reach it on any host. Between hosts, the same address
+    would belong to several hosts; ``routers.gateways`` translates the address in frames that leave or reach the host.
     """
     digest = hashlib.sha256(f"{underlay} {mac}".encode()).digest()
     return "fa:3f:" + ":".join(f"{byte:02x}" for byte in digest[:4])

@@ -44,7 +44,9 @@ KNOWN = ("novella-dhcp", "dnsmasq", "nobody")
 
 @dataclass(frozen=True)
 class DhcpUser:
-    """A user and its primary group, by the names that dnsmasq looks up."""
+    """A user and its primary group, by the names that dnsmasq looks up. It is not root on a host, because dnsmasq
+    parses packets from guests.
+    """
 
     name: str = "root"
     group: str = "root"

@@ -247,7 +247,20 @@ def source_sets(plan: RouterPlan) -> Iterator[str]:
 
 
 def source_chain(plan: RouterPlan) -> Iterator[str]:
-    """Render the chain that drops spoofed sources of the router's networks."""
+    """Render the chain that drops spoofed sources of the router's networks.
+
+    Security groups identify members by their addresses, even behind a router, so a router must not forward a source
+    address that comes from an impossible direction. Addresses of one of the router's networks are accepted only from
+    the interface on that network. Other routers may connect a network to additional networks. A packet with a source in
+    such an additional network is not forwarded to the network, because it should arrive through the other router.
+    Packets with any other source are forwarded: the source may be behind a guest that routes.
+
+    A network may have ranges in which the router has no address. Such ranges also belong to the network, unless they
+    overlap a range of another network of the router: the portal prevents overlaps only of ranges with an address of the
+    router. Addresses of an overlapping range are not accepted as sources. A guest of the other network with an address
+    in that range is not forwarded to networks where the router is not the gateway, because the address may belong to
+    another guest there.
+    """
     yield f"  chain {CHAIN} {{"
     for _, family, _, suffix in FAMILIES:
         yield f"    oifname @visited {family} saddr @contested{suffix} drop"

@@ -72,7 +72,11 @@ def read(path: Path, offset: int | None, max_bytes: int) -> ConsoleChunk:
 
 
 def trim(path: Path, keep: int = KEEP, limit: int = LIMIT) -> int:
-    """Cut a log of more than ``limit`` bytes to about ``keep``; return the bytes released."""
+    """Cut a log of more than ``limit`` bytes to about ``keep``; return the bytes released.
+
+    QEMU appends to the log while the guest runs. Old text is removed by punching a hole at the beginning of the file.
+    The length of the file never decreases, so offsets stay valid and no concurrent output is lost.
+    """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
