@@ -334,6 +334,15 @@ def test_a_stopped_server_whose_evacuation_has_failed_gets_its_place_back(cloud:
     invariants.check()
 
 
+@pytest.mark.doctor_finds("allocations", "bound_ports")
+def test_a_guest_on_another_host_than_the_records_say_is_left_alone(cloud: Cloud, server: Instance) -> None:
+    """Only the doctor reports it: an operator has to look where the guest is."""
+    Instance.objects.filter(id=server.id).update(host=Host.objects.get(name="two"))
+    reap()
+    assert cloud.agents["one"].take() == []
+    assert "Check where its guest is" in only("allocations").sentence
+
+
 def test_a_server_of_a_host_that_was_forced_down_during_a_stop_is_returned_by_the_doctor(
     cloud: Cloud, with_volume: Instance
 ) -> None:

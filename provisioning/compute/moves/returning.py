@@ -7,7 +7,7 @@ of the server connects them to its own host again, and defines the guest with th
 import uuid
 from collections.abc import Sequence
 
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef, Subquery
 from django.utils import timezone
 
 from provisioning.compute.host_link.release import GUEST, has_shared_disks, is_cut_off
@@ -50,6 +50,12 @@ def has_failed(instance: Instance) -> bool:
     """Whether the newest move of a server was an evacuation that has failed."""
     rows = Migration.objects.filter(instance=instance).order_by("-id").values_list("migration_type", "status")
     return rows.first() == (EVACUATION, "error")
+
+
+def failed_evacuations() -> Exists:
+    """Return the condition on servers with ``has_failed``, for queries."""
+    newest = Migration.objects.filter(instance=OuterRef(OuterRef("pk"))).order_by("-id").values("id")[:1]
+    return Exists(Migration.objects.filter(id=Subquery(newest), migration_type=EVACUATION, status="error"))
 
 
 def is_in_progress(instance: Instance) -> bool:

@@ -25,6 +25,7 @@ from provisioning.compute.launch.map_block_devices import volumes_are_made
 from provisioning.compute.launch.retry import cast_schedule, fail, retry
 from provisioning.compute.models import Allocation, Instance, MoveAllocation
 from provisioning.compute.moves.hosts import leave_second
+from provisioning.compute.moves.returning import failed_evacuations
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.instance_actions import record_fault
 from provisioning.compute.records.migration_records import OPEN
@@ -218,10 +219,11 @@ def _end_delete_without_host(instance: Instance) -> None:
 
 
 def _leftovers() -> list[Instance]:
-    """Return instances that are deleted, or not on the host of their allocation, if that host is up and has no recent
-    destroy command.
+    """Return instances that are deleted, or have failed on the host of their allocation, if that host is up and has no
+    recent destroy command.
 
-    A server in ERROR on the host of its allocation is excluded, because the host has its disks.
+    A server in ERROR on the host of its allocation is excluded, because the host has its disks. So are servers with
+    another host for any other reason than a failed evacuation: the doctor reports them, and their guest may be there.
     """
     now = timezone.now()
     lately = host_commands.to_destroy().filter(created_at__gte=now - ASK_AGAIN)
@@ -230,7 +232,11 @@ def _leftovers() -> list[Instance]:
         ~Exists(host_commands.destroys_awaited().filter(**of_holder)),
         ~Exists(lately.filter(**of_holder)),
         alive(now, "allocation__host__"),
-        Q(vm_state=VmState.DELETED) | Q(host=None) | ~Q(host=F("allocation__host")),
+        Q(vm_state=VmState.DELETED)
+        | Q(
+            Q(host=None) | ~Q(host=F("allocation__host")),
+            Q(vm_state__in=[VmState.ERROR, VmState.SHELVED_OFFLOADED]) | failed_evacuations(),
+        ),
         task_state=None,
     )
     return list(held[:BATCH])
