@@ -135,6 +135,17 @@ def test_a_request_cannot_change_a_locked_field(
     assert error in quoted.content.decode()
 
 
+@pytest.mark.parametrize("sent", [{}, {"count": "2", "user_data": "#!/bin/sh\r\nid\r\n"}])
+def test_a_link_launches_a_locked_number_of_instances(
+    at_alice: Client, cloud: Cloud, alice: Person, sent: dict[str, str]
+) -> None:
+    plan = plan_of(cloud, count=2, user_data="#!/bin/sh\nid\n")
+    modes = Modes(locked=("image", "flavor", "networks", "count", "user_data"))
+    templates.create_template(alice.context, "Lab", "lab", plan, modes)
+    assert at_alice.post(LINK, {"name": "mine", **sent}).status_code == 303
+    assert Instance.objects.count() == 2
+
+
 def test_the_summary_of_a_link_knows_the_locked_fields(at_alice: Client, lab: LaunchTemplate) -> None:
     answer = at_alice.post(f"{LINK}quote/", {"name": "mine"})
     assert answer.context["wizard"].flavor.flavor.flavorid == "1"

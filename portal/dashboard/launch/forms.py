@@ -187,7 +187,7 @@ class LaunchForm(Form):
 
         cloud-init ignores a malformed ``#cloud-config`` completely, and the guest would have no key.
         """
-        text: str = self.cleaned_data["user_data"]
+        text: str = self.cleaned_data["user_data"].replace("\r\n", "\n")
         as_is = bool(self.data.get("user_data_as_is"))
         if not as_is and (problem := check.problem_of(text)):
             raise ValidationError(f"{problem} Correct it, or launch with it as it is.")
@@ -214,7 +214,6 @@ class LaunchForm(Form):
             security_groups=tuple(typed["security_groups"]),
             openings=tuple(each for each in typed["openings"] if each in _OPENINGS) if typed["reachable"] else (),
             snippets=tuple(typed["snippets"]),
-            user_data=typed["user_data"].replace("\r\n", "\n"),
         )
 
     def fill(self, plan: LaunchPlan, *, locked: Collection[str] = ()) -> None:
@@ -254,7 +253,7 @@ _WIZARD_CHOOSES = frozenset(
     {"name", "image", "flavor", "key_name", "networks", "security_groups", "openings", "volume_size"}
 )
 """Fields whose empty value in a plan means the default of the wizard."""
-_CONVERTED = frozenset({"count", "networks", "security_groups", "openings", "snippets", "user_data"})
+_CONVERTED = frozenset({"count", "networks", "security_groups", "openings", "snippets"})
 OPENINGS = (
     ("ssh", ChoiceLabel("SSH", "TCP 22")),
     ("web", ChoiceLabel("Web", "TCP 80 and 443")),

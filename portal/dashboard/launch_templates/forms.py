@@ -120,6 +120,7 @@ class LinkForm(LaunchForm):
 
     def __init__(self, data: QueryDict | None = None) -> None:
         super().__init__(data)
+        self.sent: Mapping[str, Any] = data or {}  # without the count that LaunchForm adds
         self.asked: Sequence[str] = ("name",)
 
     def clean(self) -> dict[str, Any]:
@@ -141,8 +142,8 @@ class LinkForm(LaunchForm):
     def _sent(self, name: str) -> bool:
         widget = self.fields[name].widget
         if isinstance(widget, forms.CheckboxInput | forms.CheckboxSelectMultiple):
-            return name in self.data
-        return not widget.value_omitted_from_data(self.data, self.files, name)
+            return name in self.sent
+        return not widget.value_omitted_from_data(self.sent, self.files, name)
 
     @property
     def first_fields(self) -> list[Any]:
