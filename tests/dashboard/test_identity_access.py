@@ -155,6 +155,15 @@ def test_the_policy_file_opens_a_panel_and_its_entry(
     assert not policy.allows(bob.context, "identity:create_project")
 
 
+def test_roles_of_a_domain_have_rules_of_their_own(at_operator: Client, settings: Settings, tmp_path: Path) -> None:
+    settings.POLICY_FILE = tmp_path / "policy.yaml"
+    settings.POLICY_FILE.write_text('"identity:update_domain_role": "!"\n"identity:delete_domain_role": "!"\n')
+    for domain, status in ((None, 200), (Domain.objects.get(), 403)):
+        role = create_role("builder", domain=domain)
+        for page in ("edit", "delete"):
+            assert at_operator.get(f"/roles/{role.id}/{page}/").status_code == status
+
+
 def test_names_are_text(at_operator: Client, alice: Person) -> None:
     evil = "<img src=x onerror=alert(1)>"
     update_user(alice.user, name=evil, description=evil)

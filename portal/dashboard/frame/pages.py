@@ -96,8 +96,7 @@ class Page(View):
         if "\0" in request.path:  # PostgreSQL does not accept NUL
             raise Http404
         try:
-            if self.rule:
-                policy.enforce(context, self.rule, self.target(**kwargs))
+            self._check_policy()
             if self.counted and request.method not in READING:
                 rate_limits.check(context, self.counted)
             return self._handle(request, *args, **kwargs)
@@ -122,9 +121,14 @@ class Page(View):
         except (DatabaseError, ObjectDoesNotExist) as error:
             if not lost_race(error, str(request.method)) or connection.in_atomic_block:
                 raise
-        if self.rule:
-            policy.enforce(self.context, self.rule, self.target(**kwargs))
+        self._check_policy()
         return super().dispatch(request, *args, **kwargs)
+
+    def _check_policy(self) -> None:
+        """Find the page's object, and check the page's rule, which ``target`` can set, for it."""
+        if self.rule:
+            target = self.target(**self.kwargs)
+            policy.enforce(self.context, self.rule, target)
 
     def page(self, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200) -> HttpResponse:
         """Render a whole page in its frame, or a partial that uses the caller."""
@@ -289,8 +293,7 @@ class FormPage(Page):
 
     def read_again(self) -> None:
         """Read the page's record in the present transaction, and check the policy for it."""
-        if self.rule:
-            policy.enforce(self.context, self.rule, self.target(**self.kwargs))
+        self._check_policy()
 
     def _edited(self) -> str:
         """Return the name of the record that the form edits: its address, for a page about the user with the user."""
