@@ -11,9 +11,10 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client
 from django.urls import reverse
+from pytest_django import Settings
 
 from portal.dashboard.identity.members import MemberRoles
 from portal.dashboard.network.networks.views import NetworkEdit
@@ -102,3 +103,24 @@ def test_a_profile_is_compared_again(cast: People, signed_in: SignedIn) -> None:
     answers = saved_together(Profile, address, mine, mine_sent, theirs, their_sent)
     assert sorted(each.status_code for each in answers) == [303, 422]
     assert User.objects.get(id=cast.alice.user_id).description in {"mine", "theirs"}
+
+
+class _SerializationError(Exception):
+    sqlstate = "40001"
+
+
+@pytest.mark.slow
+def test_a_retried_edit_counts_once(cast: People, signed_in: SignedIn, settings: Settings) -> None:
+    net = network.create_network(cast.alice.project_id, "own")
+    client, address = signed_in(cast.alice), reverse("dashboard:network_edit", args=[net.id])
+    sent, save, failures = shown(client.get(address), name="mine"), NetworkEdit.save, [_SerializationError()]
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "writes": (1, 60)}
+
+    def fail_once(self: Any, form: Any) -> Any:
+        if failures:
+            raise OperationalError from failures.pop()
+        return save(self, form)
+
+    with mock.patch.object(NetworkEdit, "save", fail_once):
+        assert client.post(address, sent).status_code == 303
+    assert Network.objects.get(id=net.id).name == "mine"

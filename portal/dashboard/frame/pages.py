@@ -252,6 +252,7 @@ class FormPage(Page):
     shown both, and nothing is saved.
     """
     copied: Sequence[Written] = ()
+    _is_counted = False
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         return self.show(self.opened())
@@ -267,11 +268,17 @@ class FormPage(Page):
         """Save the form. Return it with its errors if it was refused."""
         if form.is_valid():
             try:
-                rate_limits.check(self.context, rate_limits.WRITES)
+                self._count()
                 return self.save(form)
             except NovellaError as error:
                 form.refuse(error)
         return form
+
+    def _count(self) -> None:
+        """Count the change against the caller's limit, once for a request, however often it is retried."""
+        if not self._is_counted:
+            rate_limits.check(self.context, rate_limits.WRITES)
+            self._is_counted = True
 
     def _edit(self) -> HttpResponse | Form:
         """Read the record, compare it with the values that the user was shown, and save the form, in one transaction.
