@@ -78,11 +78,11 @@ def when_broken_off(work: Callable[P, R]) -> Callable[P, R]:
 
 @when_broken_off
 def serialized(work: Callable[[], R]) -> R:
-    """Run a function that reads and then writes, in a transaction that other transactions precede or follow.
+    """Run a function that reads and then writes, in a transaction that other such transactions precede or follow.
 
-    SQLite runs one writing transaction at a time. PostgreSQL aborts this transaction if another one has changed rows
-    that it has read, and the function is called again, so it must read everything itself. Within a larger transaction
-    only the outer one decides.
+    SQLite runs one writing transaction at a time. PostgreSQL aborts this transaction if another one of this kind has
+    changed rows that it has read, or any other one a row that it changes, and the function is called again, so it must
+    read everything itself. Within a larger transaction only the outer one decides.
     """
     outermost = not connection.in_atomic_block
     with transaction.atomic():
