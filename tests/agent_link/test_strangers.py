@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 async def _none_left() -> AsyncIterator[None]:
     yield
-    assert not link._open
+    assert not link.strangers._open
 
 
 async def test_an_address_has_few_strangers_and_hosts_are_none_of_them(
@@ -69,7 +69,7 @@ async def test_a_host_that_has_enrolled_is_no_stranger(open_socket: Open) -> Non
     host = await enrol(open_socket)
     assert await in_db(lambda: host.name)() == "h1"
     socket = await open_socket(PATH)
-    assert link._open.total() == 1
+    assert link.strangers._open.total() == 1
     await tell(socket, Enrol(join_token="nothing", host="h2", credential=CREDENTIAL))
     await hear(socket)
     assert await socket.closed() == link.REFUSED

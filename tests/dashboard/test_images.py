@@ -19,7 +19,7 @@ from portal.web.streams import BodyInterruptedError
 from provisioning.common.errors import ConflictError
 from provisioning.images import services
 from provisioning.images.models import Image
-from provisioning.images.wiring import restored
+from provisioning.images.services import recovery
 from provisioning.jobs.periodic import reaping
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
@@ -193,7 +193,7 @@ def test_data_that_gets_no_more_parts_is_removed(
     send(at_alice, path, bytes(100))
     long_ago = timezone.now() - timedelta(seconds=settings.STAGING_TIMEOUT - 60)
     Image.objects.update(updated_at=long_ago)
-    assert (reaping.reap("images.clean_up", [Image]), restored.sweep()) == (0, 0)
+    assert (reaping.reap("images.clean_up", [Image]), recovery.sweep()) == (0, 0)
     Image.objects.update(updated_at=long_ago - timedelta(seconds=120))
     with django_capture_on_commit_callbacks(execute=True):
         assert reaping.reap("images.clean_up", [Image]) == 1
