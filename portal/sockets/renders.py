@@ -22,7 +22,7 @@ Render = Callable[[str, Sequence[LoggedEvent], RequestContext], str]
 Key = tuple[str, RequestContext, tuple[int, ...]]
 """The page, its context, and the ids of events for a reader that catches up."""
 
-GATHER = 0.01
+GATHER = 0.002
 """Seconds to wait before each frame for other events and other sockets that need the same frame."""
 SHARE = 0.25
 """Share of a core that the frames of one page may use in the long run."""
