@@ -226,7 +226,7 @@ class Host:
             report = resource_audit(services.driver, host=self.name, host_ip=host_ip, cached_images=cached)
             return replace(
                 report,
-                leftovers=audit.find(services, described),
+                leftovers=audit.find_leftovers(services, described),
                 certificates=self._certificates(),
                 pools=pools,
                 tracking=services.network.tracking(),
@@ -234,7 +234,7 @@ class Host:
 
         report = await in_thread(services.threads.calls, measure)
         busy |= self._runner.at_work()
-        remaining = audit.without(report.leftovers, {subject.id for subject in busy})
+        remaining = audit.without_busy(report.leftovers, {subject.id for subject in busy})
         if remaining is not None:
             remaining = [replace(each, generation=self._seen(each)) for each in remaining]
         self._network_warnings = services.network.warnings()

@@ -258,11 +258,11 @@ class LinuxNetwork(HostNetwork):
         networks = self._documents.of(NetworkDocument)
         ports = self._records.local_ports()
         here = {each.port.id for each in ports if not each.away}
-        untold = {each.port.network.id: _document(each.port.network) for each in ports}
+        undocumented = {each.port.network.id: _document(each.port.network) for each in ports}
         floating = self._documents.of(FloatingIpDocument)
         return DesiredState(
             ports=tuple(ports),
-            networks={**untold, **{key: _without(each, here) for key, each in networks.items()}},
+            networks={**undocumented, **{key: _without(each, here) for key, each in networks.items()}},
             routers=self._documents.of(RouterDocument),
             floating_ips={
                 key: replace(each, port_id="")
@@ -270,7 +270,7 @@ class LinuxNetwork(HostNetwork):
                 if not each.port_id or each.port_id in here
             },
             security_groups=self._documents.of(SecurityGroupDocument),
-            untold=frozenset(untold.keys() - networks.keys()),
+            undocumented=frozenset(undocumented.keys() - networks.keys()),
         )
 
     def _bring(self, touched: Touched, *, servers_begun: bool = False) -> None:

@@ -106,7 +106,7 @@ def resource_audit(driver: ComputeDriver, *, host: str, host_ip: str, cached_ima
     )
 
 
-def find(services: HostServices, described: set[str]) -> list[Leftover] | None:
+def find_leftovers(services: HostServices, described: set[str]) -> list[Leftover] | None:
     """List the leftovers; None if the hypervisor or the network could not be read. Blocks while they are read.
 
     ``described``: the guests whose specs this host has stored. Guests are listed before and after, so that resources of
@@ -123,7 +123,7 @@ def find(services: HostServices, described: set[str]) -> list[Leftover] | None:
     return lost + [each for each in leftovers if each.subject_id not in guests]
 
 
-def without(leftovers: list[Leftover] | None, busy: set[str]) -> list[Leftover] | None:
+def without_busy(leftovers: list[Leftover] | None, busy: set[str]) -> list[Leftover] | None:
     """Return the leftovers without those of instances that have a command, at most ``MOST_LEFTOVERS``."""
     if leftovers is None:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from compute_agent.contract.cpu import MOST_CPUS, Cpu, RunningCpu
 from provisioning.common.values.ids import read_id
 from provisioning.cpus.models import GuestProcessor, Processor
-from provisioning.hosts.audits import plausible
+from provisioning.hosts.audits import plausible_cpu
 
 UNPURGED = {
     "cpus.Processor": "Deleted with its last guest.",
@@ -24,7 +24,7 @@ def by_guest(reported: Iterable[RunningCpu]) -> dict[uuid.UUID, Cpu]:
     """Return guest → its reported processor."""
     result: dict[uuid.UUID, Cpu] = {}
     for each in [*reported][:MOST_CPUS]:
-        cpu = plausible(each.cpu)
+        cpu = plausible_cpu(each.cpu)
         result |= {key: cpu for text in each.guests if (key := read_id(text)) is not None}
     return result
 

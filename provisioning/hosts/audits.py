@@ -27,11 +27,11 @@ MOST_TRAITS = 1000
 TRAIT = re.compile(r"[A-Z0-9_]{1,255}")
 """The format of a trait's name."""
 
-MOST = 1000
+MOST_IMAGES = 1000
 """Limit of recorded images for each host."""
 
 MOST_FEATURES = 1000
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_CPU_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
@@ -61,7 +61,7 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
         **_traits(report.traits),
     )
     if known:
-        keep(host_id, report.cached_images)
+        record_images(host_id, report.cached_images)
     if known and report.volumes is not None:  # first, as in Hello
         compare_volumes(host_id, report.volumes)
     compare(host_id, report.guests, complete=False)
@@ -103,7 +103,7 @@ def _cpu_info(report: ResourceAudit) -> dict[str, str]:
     result = {one_line(name, 40): one_line(value, 4096) for name, value in islice(report.cpu_info.items(), 50)}
     if report.guest_cpu is None:
         return result
-    cpu = plausible(report.guest_cpu)
+    cpu = plausible_cpu(report.guest_cpu)
     return result | {MODEL: cpu.model, VENDOR: cpu.vendor, FEATURES: ",".join(cpu.features)}
 
 
@@ -164,9 +164,9 @@ def _amount(value: int) -> int:
     return max(0, min(value, MAX_INTEGER))
 
 
-def keep(host_id: uuid.UUID, names: Iterable[str]) -> None:
+def record_images(host_id: uuid.UUID, names: Iterable[str]) -> None:
     """Record a host's cached images; names that are not image ids are ignored, and so is a host that was deleted."""
-    has = {parsed for text in islice(names, MOST) if (parsed := read_id(text)) is not None}
+    has = {parsed for text in islice(names, MOST_IMAGES) if (parsed := read_id(text)) is not None}
     rows = CachedImage.objects.filter(host_id=host_id)
     known = set(rows.values_list("image_id", flat=True))
     gone, new = known - has, has - known
@@ -183,8 +183,8 @@ def keep(host_id: uuid.UUID, names: Iterable[str]) -> None:
             return
 
 
-def plausible(cpu: Cpu) -> Cpu:
+def plausible_cpu(cpu: Cpu) -> Cpu:
     """Return a reported processor without names that no libvirt reports."""
-    features = sorted({name for name in cpu.features[:MOST_FEATURES] if _NAME.fullmatch(name)})
-    model, vendor = (text if _NAME.fullmatch(text) else "" for text in (cpu.model, cpu.vendor))
+    features = sorted({name for name in cpu.features[:MOST_FEATURES] if _CPU_NAME.fullmatch(name)})
+    model, vendor = (text if _CPU_NAME.fullmatch(text) else "" for text in (cpu.model, cpu.vendor))
     return Cpu(model, vendor, features)

@@ -302,7 +302,7 @@ def prune() -> int:
     """Delete commands that finished long ago, and add their durations to the totals; returns their number."""
     before = timezone.now() - RETENTION
     with transaction.atomic():
-        fold(before)
+        fold_times(before)
         return HostCommand.objects.filter(finished_at__lt=before).delete()[0]
 
 
@@ -336,7 +336,7 @@ def command_times() -> dict[str, Tally]:
     return result
 
 
-def fold(before: datetime) -> None:
+def fold_times(before: datetime) -> None:
     """Add commands that ended before this moment to the totals; the caller deletes them in the same transaction."""
     folded = _folded(lock=True)
     for kind, tally in _add(folded, _measured(HostCommand.objects.filter(finished_at__lt=before))).items():

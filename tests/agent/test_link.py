@@ -84,7 +84,7 @@ def test_a_machines_number_is_its_own_and_no_secret_of_the_system(
         monkeypatch.setattr(credential, name, tmp_path / name)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     made = credential.machine_id()
-    assert made == credential.machine_id(), "made once where the system has none"
+    assert made == credential.machine_id(), "created once where the system has none"
     (tmp_path / "SYSTEM").write_text("a" * 32 + "\n")
     installed = credential.machine_id()
     (tmp_path / "FIRMWARE").write_text("4C4C4544-0051\n")

@@ -45,9 +45,9 @@ def taken_out(cloud: Cloud) -> list[str]:
 
 @pytest.mark.both_databases
 @pytest.mark.doctor_finds("newer_volumes")
-@pytest.mark.parametrize("told", [False, True], ids=["without the command", "after_restore"])
+@pytest.mark.parametrize("notified", [False, True], ids=["without the command", "after_restore"])
 def test_a_volume_attached_since_the_copy_is_its_servers_again(
-    api: Api, cloud: Cloud, people: People, *, told: bool, server: str, volume: Volume
+    api: Api, cloud: Cloud, people: People, *, notified: bool, server: str, volume: Volume
 ) -> None:
     agent = cloud.agents["h1"]
     copy = Copy()
@@ -55,7 +55,7 @@ def test_a_volume_attached_since_the_copy_is_its_servers_again(
     cloud.run()
     opened = Attachment.objects.get().connection
     copy.put_back()
-    if told:
+    if notified:
         restored.after_restore()
     agent.hello(volumes=agent.memory.listed())
     assert Attachment.objects.get().instance_id is None
@@ -158,9 +158,9 @@ def test_a_host_does_not_give_a_server_another_projects_volume(
 
 @pytest.mark.both_databases
 @pytest.mark.doctor_finds("newer_volumes")
-@diagonal(first=["h1", "h2"], told=[False, True])
+@diagonal(first=["h1", "h2"], notified=[False, True])
 def test_a_volume_attached_on_another_host_since_the_copy_is_its_servers_again(
-    api: Api, cloud: Cloud, people: People, first: str, *, told: bool
+    api: Api, cloud: Cloud, people: People, first: str, *, notified: bool
 ) -> None:
     """In a shared pool: the copy has it on h1."""
     volume, pool = new_volume(people, cloud), next(iter(cloud.agents["h1"].pools.values()))
@@ -179,7 +179,7 @@ def test_a_volume_attached_on_another_host_since_the_copy_is_its_servers_again(
     cloud.run()
     lost = Attachment.objects.get()
     copy.put_back()
-    if told:
+    if notified:
         restored.after_restore()
     for name in sorted(cloud.agents, reverse=first == "h2"):
         cloud.agents[name].hello(volumes=cloud.agents[name].memory.listed())

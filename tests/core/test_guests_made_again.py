@@ -60,19 +60,19 @@ def rescued(cloud: Cloud, row: Instance) -> None:
 
 @pytest.mark.both_databases
 @NAMED
-@pytest.mark.parametrize("told", [False, True], ids=["without the command", "after_restore"])
+@pytest.mark.parametrize("notified", [False, True], ids=["without the command", "after_restore"])
 @pytest.mark.parametrize("change", [rebuilt, resized, confirmed, reverted, rescued])
 def test_a_guest_that_was_made_again_since_the_copy_is_named_and_commanded_as_before(
-    cloud: Cloud, server: Instance, a: ScriptedAgent, change: Change, told: bool
+    cloud: Cloud, server: Instance, a: ScriptedAgent, change: Change, notified: bool
 ) -> None:
     copy = Copy()
     change(cloud, server)
     number = a.guests[str(server.id)][0]
     copy.put_back()
-    if told:
+    if notified:
         restored.after_restore()
     a.hello()
-    assert newer() == [("a", "followed", number, cloud.fresh(server).attempt if told else 1)]
+    assert newer() == [("a", "followed", number, cloud.fresh(server).attempt if notified else 1)]
     assert told_to_destroy(a) == 0
     a.power(server.id, PowerState.SHUTDOWN)
     assert state_of(server) == STOPPED

@@ -88,18 +88,18 @@ def newer() -> list[tuple[str, str, int, int]]:
 
 @pytest.mark.both_databases
 @NAMED
-@pytest.mark.parametrize("told", [False, True], ids=["without the command", "after_restore"])
+@pytest.mark.parametrize("notified", [False, True], ids=["without the command", "after_restore"])
 def test_a_server_that_left_its_host_and_came_back_is_commanded_as_before(
-    cloud: Cloud, server: Instance, a: ScriptedAgent, told: bool
+    cloud: Cloud, server: Instance, a: ScriptedAgent, notified: bool
 ) -> None:
     copy = Copy()
     off(cloud, server)
     back(cloud, server)
     copy.put_back()
-    if told:
+    if notified:
         restored.after_restore()
     a.hello()
-    assert newer() == [("a", "followed", 3, cloud.fresh(server).attempt if told else 1)]
+    assert newer() == [("a", "followed", 3, cloud.fresh(server).attempt if notified else 1)]
     a.power(server.id, PowerState.SHUTDOWN)
     assert state_of(server) == STOPPED
     Start.begin(context("alice"), server.id)
@@ -246,15 +246,15 @@ def test_a_server_that_moved_is_named_and_left_alone_until_an_operator_decides(
 
 @pytest.mark.both_databases
 @NAMED
-@pytest.mark.parametrize("told", [False, True], ids=["without the command", "after_restore"])
+@pytest.mark.parametrize("notified", [False, True], ids=["without the command", "after_restore"])
 def test_the_last_moments_are_lost_a_guest_wins_over_the_shelf(
-    cloud: Cloud, server: Instance, a: ScriptedAgent, operator: RequestContext, told: bool
+    cloud: Cloud, server: Instance, a: ScriptedAgent, operator: RequestContext, notified: bool
 ) -> None:
     off(cloud, server)
     copy = Copy()
     back(cloud, server)
     copy.put_back()
-    if told:
+    if notified:
         restored.after_restore()
     a.hello()
     assert told_to_destroy(a) == 0
@@ -351,13 +351,13 @@ def test_a_host_cannot_claim_a_server_by_a_number(cloud: Cloud, server: Instance
 
 
 @NAMED
-@pytest.mark.parametrize("told", ["never", "long ago", "before the server was used"])
-def test_a_host_that_claims_a_server_does_not_get_it_by_itself(cloud: Cloud, server: Instance, told: str) -> None:
-    if told == "before the server was used":
+@pytest.mark.parametrize("notified", ["never", "long ago", "before the server was used"])
+def test_a_host_that_claims_a_server_does_not_get_it_by_itself(cloud: Cloud, server: Instance, notified: str) -> None:
+    if notified == "before the server was used":
         restored.after_restore()
         cloud.agents["a"].hello()
     off(cloud, server)
-    if told == "long ago":
+    if notified == "long ago":
         restored.after_restore()
         Restore.objects.update(at=server.created_at - timedelta(days=2))
     b = cloud.add_host("b")

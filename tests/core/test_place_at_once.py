@@ -82,5 +82,5 @@ def test_aggregates_that_change_at_once_leave_the_smallest(shared_cloud: Cloud, 
 def test_two_audits_of_a_host_at_once(shared_cloud: Cloud) -> None:
     host = shared_cloud.add_host("kelvin").host
     images = [f"{number:08}-0000-4000-8000-000000000000" for number in range(20)]
-    assert not [result for result in in_threads(4, lambda _: audits.keep(host.id, images)) if result]
+    assert not [result for result in in_threads(4, lambda _: audits.record_images(host.id, images)) if result]
     assert CachedImage.objects.filter(host=host).count() == 20

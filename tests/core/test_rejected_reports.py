@@ -98,8 +98,8 @@ def test_one_that_fails_does_not_undo_another_of_its_frame(
         Stop.begin(alice, each.id)
     process_end = server_subjects.reports.process_end
 
-    def fail_for_one(subject: Instance, *told: Any) -> None:
-        process_end(subject, *told)
+    def fail_for_one(subject: Instance, *notified: Any) -> None:
+        process_end(subject, *notified)
         if subject.id == row.id:
             raise ZeroDivisionError
 

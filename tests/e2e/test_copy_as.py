@@ -50,7 +50,7 @@ class Kind:
     compared: tuple[str, ...]
     user: str = "demo"
     of: str = ""
-    """What an edit changes, which ``find`` gets instead of the name."""
+    """The argument of ``find`` for edits, which have no name to look for."""
     reset: Callable[[Connection, str], Any] | None = None
     """Brings it back to its state before the edit."""
 

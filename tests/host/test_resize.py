@@ -60,9 +60,9 @@ class Stage:
         self.read = driver.console_output(uuid, 0, 1_000_000).end
         driver.start(uuid)
         assert driver.wait_for_boot(uuid, PATIENCE) == PowerState.RUNNING
-        return self.told()
+        return self.notified()
 
-    def told(self) -> Told:
+    def notified(self) -> Told:
         pattern = re.compile(rb"boot +(\d+) memory (\d+) disk (\d+) swap (\d+)\.")
 
         def look() -> re.Match[bytes] | None:

@@ -88,7 +88,7 @@ def test_volumes_of_a_dead_host_are_given_back(admin: Client, alice: Person, mon
     act(admin, HOSTS, "give_back", [town.host], confirmed="yes")
     assert not Attachment.objects.exists()
     assert Volume.objects.get().status == "available"
-    assert ("released", attachment.id) in town.guests.told
+    assert ("released", attachment.id) in town.guests.notified
 
 
 # ----- aggregates -----------------------------------------------------------------------------------------------------

@@ -131,18 +131,18 @@ class Town:
         self.sdk.compute.enable_service(service, closed, "nova-compute")
         assert (self.server(name).compute_host != here) is elsewhere
 
-    def told(self, kind: str, name: str) -> list[Any]:
+    def notified(self, kind: str, name: str) -> list[Any]:
         """The newest document of each host that knows of it."""
-        result = [known.get((kind, self.ids[name])) for known in self.seen().told.values()]
+        result = [known.get((kind, self.ids[name])) for known in self.seen().notified.values()]
         return [each for each in result if each is not None]
 
     def passes(self) -> list[set[Any]]:
         """Rules and routes of the hosts: TCP ports, routes, the address behind the floating IP."""
-        groups, routers = self.told(SECURITY_GROUP, "group"), self.told(ROUTER, "router")
+        groups, routers = self.notified(SECURITY_GROUP, "group"), self.notified(ROUTER, "router")
         return [
             {frozenset(rule.port_range_min for rule in group.rules if rule.protocol == "tcp") for group in groups},
             {tuple(route.destination for route in router.routes) for router in routers},
-            {floating.fixed_address for floating in self.told(FLOATING_IP, "floating IP")},
+            {floating.fixed_address for floating in self.notified(FLOATING_IP, "floating IP")},
         ]
 
     def doctor(self) -> str:

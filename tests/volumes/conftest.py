@@ -27,45 +27,45 @@ from tests.support.standing import standing
 class Guests:
     """Stands in for compute: gives guests their disks as soon as they are connected."""
 
-    told: list[tuple[str, uuid.UUID]] = field(default_factory=list)
+    notified: list[tuple[str, uuid.UUID]] = field(default_factory=list)
     slow: bool = False
     """Whether it only notes what it is told."""
 
     def connected(self, attachment: Attachment, *, again: bool = False) -> None:
-        self.told.append(("connected", attachment.id))
+        self.notified.append(("connected", attachment.id))
         if not self.slow:
             attachments.complete(attachment.id, "/dev/vdb")
 
     def refused(self, attachment: Attachment, message: str) -> None:
-        self.told.append((message, attachment.id))
+        self.notified.append((message, attachment.id))
         attachments.release(attachment.id)
 
     def ready(self, volume: Volume) -> None:
-        self.told.append(("ready", volume.id))
+        self.notified.append(("ready", volume.id))
 
     def failed(self, volume: Volume, message: str) -> None:
-        self.told.append(("failed", volume.id))
+        self.notified.append(("failed", volume.id))
 
     def reimaged(self, volume: Volume, message: str = "") -> None:
-        self.told.append((message or "reimaged", volume.id))
+        self.notified.append((message or "reimaged", volume.id))
 
     def progressed(self, volume: Volume) -> None:
-        self.told.append(("progressed", volume.id))
+        self.notified.append(("progressed", volume.id))
 
     def changed(self, volume: Volume) -> None:
-        self.told.append(("changed", volume.id))
+        self.notified.append(("changed", volume.id))
         if not self.slow:
             for each in Attachment.objects.filter(volume_id=volume.id):
                 attachments.refreshed(each)
 
     def released(self, attachment: Attachment) -> None:
-        self.told.append(("released", attachment.id))
+        self.notified.append(("released", attachment.id))
 
     def is_building(self, attachment: Attachment) -> bool:
         return False
 
     def swap(self, old: Attachment, new: Attachment) -> None:
-        self.told.append(("swap", new.id))
+        self.notified.append(("swap", new.id))
 
     def working(self, attachment: Attachment) -> Sequence[HostCommand]:
         return ()

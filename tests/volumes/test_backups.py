@@ -142,7 +142,7 @@ def test_a_backup_is_written_over_a_volume_that_fits_and_is_free(town: Town, dis
     town.agent.work()
     assert (town.fresh(made).status, town.fresh(made).size_gb) == ("available", 4)
     assert disks.disks[str(made.id)] == disks.disks[str(volume.id)]
-    assert ("ready", made.id) in town.guests.told
+    assert ("ready", made.id) in town.guests.notified
 
 
 @pytest.mark.slow

@@ -75,7 +75,7 @@ def test_a_daemon_that_nobody_hears_of_is_refused(town: Town) -> None:
     attachment = attachments.reserve(town.alice, volume.id, uuid.uuid4())
     attachments.connect(attachment, town.host)
     long_after(volume)
-    assert [each for each in town.guests.told if each[1] == attachment.id] != []
+    assert [each for each in town.guests.notified if each[1] == attachment.id] != []
     assert (town.fresh(volume).status, Attachment.objects.count()) == ("available", 0)
 
 

@@ -114,7 +114,7 @@ def test_what_no_pool_can_take_is_an_error_with_a_reason(town: Town) -> None:
     volume = town.make(50_000)
     assert (volume.status, volume.pool) == ("error", None)
     assert "2000 GiB is the most free" in Message.objects.get(resource_id=volume.id).text
-    assert ("failed", volume.id) in town.guests.told
+    assert ("failed", volume.id) in town.guests.notified
 
     Volume.objects.filter(id=volume.id).update(status="available")  # an operator's reset
     for act in (
@@ -200,5 +200,5 @@ def test_a_daemon_that_does_not_start_refuses_the_attachment(town: Town) -> None
     attachment = attachments.reserve(town.alice, volume.id, uuid.uuid4())
     attachments.connect(attachment, town.host)
     town.agent.work()
-    assert ("No port is free.", attachment.id) in town.guests.told
+    assert ("No port is free.", attachment.id) in town.guests.notified
     assert (town.fresh(volume).status, Attachment.objects.count()) == ("available", 0)

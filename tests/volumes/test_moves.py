@@ -100,7 +100,7 @@ def test_a_guest_goes_over_while_it_runs(
     old = town.attach(volume)
     Migrate.begin(operator, volume.id, StoragePool.objects.get(name="fast").id)
     rest(town)
-    ((_, new_id),) = [each for each in town.guests.told if each[0] == "swap"]
+    ((_, new_id),) = [each for each in town.guests.notified if each[0] == "swap"]
     swapped(new_id, failed=failed)
     rest(town)
     (there,) = Attachment.objects.filter(volume_id=volume.id)
@@ -124,11 +124,11 @@ def test_another_type_in_place_changes_the_limits_of_the_guest(town: Town) -> No
     assert town.disk(attachment).iotune == {}
     Retype.begin(town.alice, volume.id, RetypeRequest(slow.name))
     assert (town.disk(attachment).iotune, town.fresh(volume).status) == ({"total_iops_sec": 30}, "in-use")
-    assert town.guests.told.count(("changed", volume.id)) == 1
+    assert town.guests.notified.count(("changed", volume.id)) == 1
     delete_keys(spec, ["total_iops_sec_per_gb", *stored_before])
     update_qos_spec(spec, {"read_bytes_sec": "4096"})
     assert drain() > 0
-    assert town.guests.told.count(("changed", volume.id)) == 3
+    assert town.guests.notified.count(("changed", volume.id)) == 3
     assert town.disk(attachment).iotune == {"read_bytes_sec": 4096}
     assert town.alice.project_id is not None
     assert usage_of(town.alice.project_id)["gigabytes_slow (50 %)"] == 3

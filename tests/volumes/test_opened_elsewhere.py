@@ -63,12 +63,12 @@ class Moved:
     def attachment(self) -> Attachment:
         return Attachment.objects.get(id=self.now)
 
-    def told(self) -> list[Command]:
+    def notified(self) -> list[Command]:
         return [*self.town.agent.take(), *self.nadel.take()]
 
     def opened(self) -> list[Command]:
         """Return the commands that would have a host open the volume, or change its data."""
-        bodies = [(command, command.body) for command in self.told()]
+        bodies = [(command, command.body) for command in self.notified()]
         return [command for command, body in bodies if not isinstance(body, ConnectVolumeRequest) or body.clients]
 
 
@@ -112,14 +112,14 @@ def move(town: Town, *, attached: bool = True, volume_type: str = "") -> Moved:
 
 
 @pytest.fixture(params=[pytest.param("forgotten", marks=pytest.mark.deep), "run"])
-def told(request: pytest.FixtureRequest) -> bool:
+def notified(request: pytest.FixtureRequest) -> bool:
     """Return whether the operator has run ``manage.py after_restore``."""
     return bool(request.param == "run")
 
 
-def put_back(moved: Moved, monkeypatch: pytest.MonkeyPatch, *, told: bool) -> None:
+def put_back(moved: Moved, monkeypatch: pytest.MonkeyPatch, *, notified: bool) -> None:
     moved.copy.put_back()
-    if told:
+    if notified:
         after_restore(monkeypatch)
 
 
@@ -148,12 +148,12 @@ ALL = ["attach", "delete", "extend", "move", "snapshot"]
 
 @pytest.mark.slow
 @pytest.mark.both_databases
-@diagonal(first=["kelvin", "nadel"], attached=[True, False], told=[False, True])
+@diagonal(first=["kelvin", "nadel"], attached=[True, False], notified=[False, True])
 def test_a_volume_opened_elsewhere_since_the_copy_is_left_to_its_guest(
-    town: Town, operator: RequestContext, monkeypatch: pytest.MonkeyPatch, first: str, *, attached: bool, told: bool
+    town: Town, operator: RequestContext, monkeypatch: pytest.MonkeyPatch, first: str, *, attached: bool, notified: bool
 ) -> None:
     moved = move(town, attached=attached)
-    put_back(moved, monkeypatch, told=told)
+    put_back(moved, monkeypatch, notified=notified)
     hosts = [town.agent, moved.nadel]
     for agent in hosts if first == "kelvin" else reversed(hosts):
         back(agent)
@@ -171,16 +171,16 @@ def test_a_volume_opened_elsewhere_since_the_copy_is_left_to_its_guest(
 @pytest.mark.slow
 @pytest.mark.both_databases
 def test_nothing_is_sent_while_the_daemons_host_is_silent(
-    town: Town, operator: RequestContext, monkeypatch: pytest.MonkeyPatch, *, told: bool
+    town: Town, operator: RequestContext, monkeypatch: pytest.MonkeyPatch, *, notified: bool
 ) -> None:
     """The records say that kelvin has it open."""
     moved = move(town)
-    put_back(moved, monkeypatch, told=told)
+    put_back(moved, monkeypatch, notified=notified)
     back(moved.nadel)
     assert refusals(moved, operator) == ALL
     with pytest.raises(NovellaError):
         Delete.begin(operator, moved.volume.id, VolumeDeletion(force=True))
-    assert moved.told() == []
+    assert moved.notified() == []
     assert kept_open.held_on(moved.nadel.host.id).keys() == {moved.volume.id}
     for _ in range(2):
         back(moved.nadel)
@@ -194,7 +194,7 @@ def test_nobody_opens_or_deletes_a_volume_before_every_host_of_its_pool_was_hear
     town: Town, operator: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moved = move(town, attached=False)
-    put_back(moved, monkeypatch, told=True)
+    put_back(moved, monkeypatch, notified=True)
     back(town.agent)
     assert refusals(moved, operator) == ALL
     assert "nadel" in holds.reason(moved.fresh())
@@ -205,7 +205,7 @@ def test_nobody_opens_or_deletes_a_volume_before_every_host_of_its_pool_was_hear
     Host.objects.filter(name="nadel").update(forced_down=False)
     remove_host(StoragePool.objects.get(id=town.pool.id), moved.nadel.host)
     assert holds.reason(moved.fresh()) == ""
-    assert moved.told() == []
+    assert moved.notified() == []
 
 
 @pytest.mark.slow
@@ -221,7 +221,7 @@ def test_volumes_made_since_a_restore_wait_for_nobody(town: Town, monkeypatch: p
 @pytest.mark.both_databases("sql")
 def test_what_the_copy_says_is_forgotten_when_all_hosts_were_heard(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     moved = move(town)
-    put_back(moved, monkeypatch, told=True)
+    put_back(moved, monkeypatch, notified=True)
     Restore.objects.update(at=timezone.now() - timedelta(days=2))
     for agent, copied in ((town.agent, False), (moved.nadel, True)):
         back(agent)
@@ -235,7 +235,7 @@ def test_a_host_whose_admission_was_lost_is_heard_when_it_is_admitted_again(
     town: Town, operator: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moved = move(town, attached=False)
-    put_back(moved, monkeypatch, told=True)
+    put_back(moved, monkeypatch, notified=True)
     PoolHost.objects.filter(host=moved.nadel.host).delete()
     back(town.agent)
     for _ in range(2):
@@ -251,10 +251,10 @@ def test_a_host_whose_admission_was_lost_is_heard_when_it_is_admitted_again(
 @pytest.mark.both_databases
 @pytest.mark.parametrize("report", ["nobody", "nothing", "gone"])
 def test_the_hold_ends_when_the_host_has_no_clients(
-    town: Town, monkeypatch: pytest.MonkeyPatch, report: str, *, told: bool
+    town: Town, monkeypatch: pytest.MonkeyPatch, report: str, *, notified: bool
 ) -> None:
     moved = move(town)
-    put_back(moved, monkeypatch, told=told)
+    put_back(moved, monkeypatch, notified=notified)
     back(moved.nadel)
     (known,) = moved.nadel.memory.listed()
     closed = KnownVolume(data_id=known.data_id, version=known.version + 1, size_gb=1, clients=[], gone=report == "gone")
@@ -269,13 +269,13 @@ def test_the_hold_ends_when_the_host_has_no_clients(
 
 @pytest.mark.both_databases("sql")
 def test_the_volume_is_its_servers_again_and_its_host_has_the_daemon(
-    town: Town, monkeypatch: pytest.MonkeyPatch, *, told: bool
+    town: Town, monkeypatch: pytest.MonkeyPatch, *, notified: bool
 ) -> None:
     moved, server = move(town), uuid.uuid4()
-    put_back(moved, monkeypatch, told=told)
+    put_back(moved, monkeypatch, notified=notified)
     back(moved.nadel)
     assert kept_open.assign(kept_open.held_on(moved.nadel.host.id)[moved.volume.id], server, "/dev/vdb")
-    assert moved.told() == [], "kelvin may still have it open"
+    assert moved.notified() == [], "kelvin may still have it open"
     back(town.agent)
     assert moved.fresh().daemon_host_id == moved.nadel.host.id
     release(town, moved.before, moved.nadel)
@@ -290,10 +290,10 @@ def test_the_volume_is_its_servers_again_and_its_host_has_the_daemon(
 @pytest.mark.slow
 @pytest.mark.both_databases
 def test_an_operator_who_deletes_the_attachment_has_that_daemon_end_first(
-    town: Town, monkeypatch: pytest.MonkeyPatch, *, told: bool
+    town: Town, monkeypatch: pytest.MonkeyPatch, *, notified: bool
 ) -> None:
     moved = move(town, attached=False)
-    put_back(moved, monkeypatch, told=told)
+    put_back(moved, monkeypatch, notified=notified)
     back(town.agent)
     back(moved.nadel)
     attachments.release(moved.now)
@@ -307,7 +307,7 @@ def test_an_operator_who_deletes_the_attachment_has_that_daemon_end_first(
 
 @pytest.mark.slow
 def test_a_server_that_moved_with_its_attachment_is_kept_where_it_is(
-    town: Town, operator: RequestContext, monkeypatch: pytest.MonkeyPatch, *, told: bool
+    town: Town, operator: RequestContext, monkeypatch: pytest.MonkeyPatch, *, notified: bool
 ) -> None:
     """Off its host and onto another one by its shelf: the attachment is the same."""
     volume, nadel, server = town.make(), second(town), uuid.uuid4()
@@ -318,13 +318,13 @@ def test_a_server_that_moved_with_its_attachment_is_kept_where_it_is(
     attachments.connect(Attachment.objects.get(id=row.id), nadel.host)
     nadel.work()
     moved = Moved(town, nadel, copy, volume, row.id, row.id)
-    put_back(moved, monkeypatch, told=told)
+    put_back(moved, monkeypatch, notified=notified)
     back(nadel)
     assert moved.attachment().host_id == town.host.id
     assert refusals(moved, operator) == ALL
     with pytest.raises(NovellaError):
         attachments.begin_detaching(row.id)
-    assert moved.told() == []
+    assert moved.notified() == []
     held = kept_open.held_on(nadel.host.id)[volume.id]
     assert not kept_open.assign(held, uuid.uuid4(), "/dev/vdb"), "it is another server's"
     back(town.agent)
@@ -346,10 +346,10 @@ def claim(moved: Moved, host: Host, version: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_host_that_is_not_admitted_has_no_say(town: Town, monkeypatch: pytest.MonkeyPatch, *, told: bool) -> None:
+def test_a_host_that_is_not_admitted_has_no_say(town: Town, monkeypatch: pytest.MonkeyPatch, *, notified: bool) -> None:
     moved = move(town)
     evil = town.cloud.add_host("evil")
-    put_back(moved, monkeypatch, told=told)
+    put_back(moved, monkeypatch, notified=notified)
     claim(moved, evil.host, moved.fresh().version + 1)
     assert set(Attachment.objects.values_list("id", flat=True)) == {moved.before}
     assert holds.elsewhere(moved.fresh()) == []
@@ -363,7 +363,7 @@ def test_an_admitted_host_that_lies_is_named_and_removed(town: Town, operator: R
     claim(moved, evil.host, 900)
     assert any("evil" in finding.sentence for finding in look("newer_volumes"))
     assert moved.fresh().daemon_host_id == town.host.id
-    assert moved.told() == [], "the guest keeps its disk"
+    assert moved.notified() == [], "the guest keeps its disk"
     remove_host(StoragePool.objects.get(id=town.pool.id), evil.host)
     assert set(Attachment.objects.values_list("id", flat=True)) == {row.id}
     back(town.agent)
@@ -373,11 +373,11 @@ def test_an_admitted_host_that_lies_is_named_and_removed(town: Town, operator: R
 
 @pytest.mark.slow
 def test_a_host_that_was_shut_out_since_keeps_nobody_out(
-    town: Town, monkeypatch: pytest.MonkeyPatch, *, told: bool
+    town: Town, monkeypatch: pytest.MonkeyPatch, *, notified: bool
 ) -> None:
     """It was forced down while it had the volume open, and its agent does not know so yet."""
     moved = move(town)
-    put_back(moved, monkeypatch, told=told)
+    put_back(moved, monkeypatch, notified=notified)
     stale = moved.nadel.memory.listed()
     (known,) = town.agent.memory.listed()
     client = VolumeClient(attachment_id=str(uuid.uuid4()), host_id=str(town.host.id), local=True)
@@ -394,11 +394,11 @@ def test_a_host_that_was_shut_out_since_keeps_nobody_out(
 @pytest.mark.slow
 @pytest.mark.parametrize("multiattach", [False, True])
 def test_no_host_gets_the_key_of_an_encrypted_volume_by_its_word(
-    town: Town, monkeypatch: pytest.MonkeyPatch, *, multiattach: bool, told: bool
+    town: Town, monkeypatch: pytest.MonkeyPatch, *, multiattach: bool, notified: bool
 ) -> None:
     secret_type()
     moved = move(town, volume_type="secret")
-    put_back(moved, monkeypatch, told=told)
+    put_back(moved, monkeypatch, notified=notified)
     Volume.objects.update(multiattach=multiattach)
     back(moved.nadel)
     back(town.agent)
@@ -408,4 +408,4 @@ def test_no_host_gets_the_key_of_an_encrypted_volume_by_its_word(
     with pytest.raises(NovellaError):
         attachments.reserve(town.alice, moved.volume.id, uuid.uuid4())
     assert moved.fresh().daemon_host_id != moved.nadel.host.id
-    assert keys_in(moved.told()) == []
+    assert keys_in(moved.notified()) == []

@@ -116,10 +116,10 @@ def attach(town: Town, agent: ScriptedAgent, volume: Volume) -> Attachment:
 
 @pytest.mark.deep
 @pytest.mark.parametrize(
-    "told", [True, pytest.param(False, marks=pytest.mark.deep)], ids=["after_restore", "without the command"]
+    "notified", [True, pytest.param(False, marks=pytest.mark.deep)], ids=["after_restore", "without the command"]
 )
 def test_a_guest_writes_on_while_the_copy_says_that_another_host_has_its_disk(
-    town: Town, hosts: Ceph, monkeypatch: pytest.MonkeyPatch, *, told: bool
+    town: Town, hosts: Ceph, monkeypatch: pytest.MonkeyPatch, *, notified: bool
 ) -> None:
     StoragePool.objects.all().delete()
     hosts.serve(town.agent)
@@ -133,7 +133,7 @@ def test_a_guest_writes_on_while_the_copy_says_that_another_host_has_its_disk(
     now = attach(town, nadel, town.fresh(volume))
     assert "wrote" in qemu_io(uri(now), f"write -P 7 0 {MIB}")
     copy.put_back()
-    if told:
+    if notified:
         after_restore(monkeypatch)
         back(town.agent)
     else:

@@ -259,7 +259,7 @@ class Services(Part):
 
 def _is_served(network: NetworkDocument, desired: DesiredState) -> bool:
     """Return whether guests of this host use the network and the document of the network has been received."""
-    return network.id not in desired.untold and bool(desired.ports_on(network.id))
+    return network.id not in desired.undocumented and bool(desired.ports_on(network.id))
 
 
 def _metadata_sockets() -> list[socket.socket]:

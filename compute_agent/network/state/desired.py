@@ -42,7 +42,7 @@ class DesiredState:
     routers: Mapping[str, RouterDocument] = field(default_factory=dict)
     floating_ips: Mapping[str, FloatingIpDocument] = field(default_factory=dict)
     security_groups: Mapping[str, SecurityGroupDocument] = field(default_factory=dict)
-    untold: frozenset[str] = frozenset()
+    undocumented: frozenset[str] = frozenset()
     """Networks without a document, which are known only from their guests' interfaces."""
 
     def ports_on(self, network_id: str) -> list[LocalPort]:

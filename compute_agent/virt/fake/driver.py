@@ -306,7 +306,7 @@ class FakeDriver(FakeMigrations):
             size = max(1, self._guest(uuid).disk_gb) << 30
         if stopped():
             raise StoppedError("The copy of the disk was stopped.")
-        state.write(target, disk_format, size)
+        state.write_image(target, disk_format, size)
 
     def frozen(self, uuid: str) -> AbstractContextManager[None]:
         return nullcontext()

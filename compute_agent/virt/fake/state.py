@@ -187,7 +187,7 @@ def counters_of(guest: FakeGuest, *, config_drive: bool) -> Diagnostics:
     )
 
 
-def write(target: Path, disk_format: str, size: int) -> None:
+def write_image(target: Path, disk_format: str, size: int) -> None:
     """Write an empty disk of ``size`` bytes to ``target``: ``qcow2`` of version 3, or a sparse ``raw`` file."""
     with target.open("wb") as file:
         if disk_format == "qcow2":

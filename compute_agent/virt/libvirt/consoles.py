@@ -12,10 +12,10 @@ from compute_agent.virt.libvirt import counters
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.domains import Domains
 
-KEEP = 1 << 20
+LOG_KEPT = 1 << 20
 """Minimum number of bytes kept."""
-LIMIT = 2 << 20
-"""Bytes on disk above which the log is cut to ``KEEP``."""
+LOG_LIMIT = 2 << 20
+"""Bytes on disk above which the log is cut to ``LOG_KEPT``."""
 BLOCK = 1 << 16
 FALLOC_FL_KEEP_SIZE = 0x01
 FALLOC_FL_PUNCH_HOLE = 0x02
@@ -31,7 +31,7 @@ class ConsoleOperations(Domains):
         paths = self._paths.instance(uuid)
         if not paths.folder.is_dir():
             raise InstanceNotFoundError("There is no such guest on this host.")
-        return read(paths.console_log, offset, max_bytes)
+        return read_log(paths.console_log, offset, max_bytes)
 
     def console_socket(self, uuid: str, protocol: str) -> Path:
         domain = self._domain(uuid)
@@ -54,7 +54,7 @@ class ConsoleOperations(Domains):
             )
 
 
-def read(path: Path, offset: int | None, max_bytes: int) -> ConsoleChunk:
+def read_log(path: Path, offset: int | None, max_bytes: int) -> ConsoleChunk:
     """Read the log as specified by ``ComputeDriver.console_output``. A missing file is read as empty."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -71,7 +71,7 @@ def read(path: Path, offset: int | None, max_bytes: int) -> ConsoleChunk:
     return ConsoleChunk(data=data, start=start, end=start + len(data))
 
 
-def trim(path: Path, keep: int = KEEP, limit: int = LIMIT) -> int:
+def trim_log(path: Path, keep: int = LOG_KEPT, limit: int = LOG_LIMIT) -> int:
     """Cut a log of more than ``limit`` bytes to about ``keep``; return the bytes released.
 
     QEMU appends to the log while the guest runs. Old text is removed by punching a hole at the beginning of the file.

@@ -85,6 +85,6 @@ class HostOperations(Domains):
         """Limit the size of a guest's console log, and of QEMU's log, because a guest can write any amount to both."""
         for path in (self._paths.instance(uuid).console_log, self._paths.emulator_log(domain_name(uuid))):
             try:
-                consoles.trim(path)
+                consoles.trim_log(path)
             except OSError:
                 log.exception("the log %s could not be cut", path)

@@ -92,7 +92,7 @@ def delete(context: RequestContext, image_id: str | uuid.UUID, *, though_used: b
             check_unused(image)
         now = timezone.now()
         Image.objects.filter(pk=image.pk).update(status=Image.Status.DELETED, deleted_at=now, updated_at=now)
-        remove(image)
+        _remove_filter_rows(image)
         image.status = Image.Status.DELETED
         announce_record(image)
         transaction.on_commit(lambda: store.remove(image.id))
@@ -136,9 +136,9 @@ def _rewrite(
 
 def _write_filter_rows(image: Image, written: Mapping[str, Any]) -> None:
     if "tags" in written:
-        write_tags(image)
+        _write_tags(image)
     if "properties" in written:
-        write_properties(image)
+        _write_properties(image)
 
 
 def _toggle(
@@ -157,7 +157,7 @@ def _toggle(
         raise ForbiddenError(f"Not allowed to {verb} image in status '{status}'")
 
 
-def write_tags(image: Image) -> None:
+def _write_tags(image: Image) -> None:
     """Write the ``ImageTag`` rows for ``image.tags``, in the transaction that writes the image."""
     there = set(ImageTag.objects.filter(image=image).values_list("tag", flat=True))
     expected = set(image.tags)
@@ -166,7 +166,7 @@ def write_tags(image: Image) -> None:
     ImageTag.objects.bulk_create([ImageTag(image=image, tag=tag) for tag in sorted(expected - there)])
 
 
-def write_properties(image: Image) -> None:
+def _write_properties(image: Image) -> None:
     """Write the ``ImageProperty`` rows for ``image.properties``, in the transaction that writes the image."""
     there = dict(ImageProperty.objects.filter(image=image).values_list("name", "digest"))
     expected = {name: digest(value) for name, value in text_of(image.properties).items()}
@@ -177,6 +177,6 @@ def write_properties(image: Image) -> None:
     ImageProperty.objects.bulk_create([ImageProperty(image=image, name=name, digest=expected[name]) for name in new])
 
 
-def remove(image: Image) -> None:
+def _remove_filter_rows(image: Image) -> None:
     ImageTag.objects.filter(image=image).delete()
     ImageProperty.objects.filter(image=image).delete()

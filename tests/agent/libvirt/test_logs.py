@@ -26,5 +26,5 @@ def test_both_logs_of_a_guest_are_cut(tmp_path: Path, monkeypatch: pytest.Monkey
     HostOperations._keep_small(SimpleNamespace(_paths=paths), UUID)  # type: ignore[arg-type]
     for log in logs:
         assert log.stat().st_size == 3 << 20
-        assert log.stat().st_blocks * 512 <= consoles.LIMIT
+        assert log.stat().st_blocks * 512 <= consoles.LOG_LIMIT
         assert log.read_bytes()[-10:] == b"x" * 10

@@ -313,8 +313,8 @@ def test_a_second_opener_is_refused(pool: Pool, short: Path) -> None:
 
 
 @ONE_OF_FILES_AND_CEPH
-@pytest.mark.parametrize("told", [True, False], ids=["told of the end", "not told"])
-def test_the_guest_before_reaches_nothing_when_another_has_the_volume(pool: Pool, told: bool) -> None:
+@pytest.mark.parametrize("notified", [True, False], ids=["told of the end", "not told"])
+def test_the_guest_before_reaches_nothing_when_another_has_the_volume(pool: Pool, notified: bool) -> None:
     """It may run on after the volume was taken from it by force, and QEMU connects again."""
     volume = pool.make()
     reach = uri(pool, volume)
@@ -329,7 +329,7 @@ def test_the_guest_before_reaches_nothing_when_another_has_the_volume(pool: Pool
     before.stdin.write("write -P 1 0 4096\n")
     before.stdin.flush()
     assert "wrote 4096/4096" in before.stdout.readline()
-    if told:
+    if notified:
         pool.daemons.disconnect(volume.id)
     other = uri(pool, volume, [VolumeClient(attachment_id="b", host_id="h", local=True)])
     assert "wrote" in qemu_io(other, f"write -P 2 0 {MIB}")

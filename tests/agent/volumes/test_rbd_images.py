@@ -1,4 +1,4 @@
-"""What a pool of a real Ceph is told: images, clones, snapshots, differences, and clients that are shut out."""
+"""Operations on a pool of a real Ceph: images, clones, snapshots, differences, and clients that are shut out."""
 
 from __future__ import annotations
 

@@ -45,14 +45,16 @@ def reach(connection: VolumeConnection | None) -> str:
 
 @pytest.mark.slow
 @ONE_OF_FILES
-@diagonal(what=["agent", "machine"], told=[False, True])
-def test_a_grown_volume_is_served_as_guests_are_defined_with_it(pool: Pool, short: Path, what: str, told: bool) -> None:
+@diagonal(what=["agent", "machine"], notified=[False, True])
+def test_a_grown_volume_is_served_as_guests_are_defined_with_it(
+    pool: Pool, short: Path, what: str, notified: bool
+) -> None:
     volumes, volume = agent(pool, short), pool.make()
     names = [reach(volumes.connect(volume, [CLIENT]))]
     for size in (2, 3):
         grown = replace(volume, size_gb=size)
         names = [*names[-1:], reach(volumes.grow(grown))]
-        if told or size == 2:
+        if notified or size == 2:
             assert names[1:] == [reach(volumes.connect(grown, [CLIENT]))]
             names = names[1:]
     assert "wrote" in qemu_io(names[-1], f"write -P 5 {(2 << 30) - MIB} {MIB}")

@@ -139,7 +139,7 @@ def test_what_cannot_be_forwarded_costs_the_router_nothing_else(town: Town) -> N
     ]
     with pytest.raises(RefusedForwardError):
         town.float(2, router, forwards=wrong)
-    town.told[0].clear()
+    town.notified[0].clear()
     bad = town.floating.pop()
     assert reached(town.outside, bad.address, 105, guest, 65535)
     assert reached(town.outside, good.address, 8001, guest, 80)

@@ -101,7 +101,7 @@ def test_a_router_whose_way_out_cannot_be_made_routes_inside(town: Town) -> None
     assert pings(first.space, second.address)
     network.forget("router", town.routers[0].id)
     network.forget("network", nowhere.id)
-    town.told[0].pop(("router", town.routers[0].id))
+    town.notified[0].pop(("router", town.routers[0].id))
 
 
 @pytest.mark.deep

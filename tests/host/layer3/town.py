@@ -161,7 +161,7 @@ class Town(Rack):
         """What each security group allows."""
         self.targets: dict[str, Machine] = {}
         """Ports of guests that are being migrated, and where to."""
-        self.told: list[dict[tuple[str, str], object]] = [{} for _ in self.hosts]
+        self.notified: list[dict[tuple[str, str], object]] = [{} for _ in self.hosts]
         self.external = document(
             99,
             external=True,
@@ -278,13 +278,13 @@ class Town(Rack):
             list(pool.map(self._tell, range(len(self.hosts))))
 
     def _tell(self, number: int) -> None:
-        network, sent, now = self.hosts[number].process.network, self.told[number], self._documents(number)
+        network, sent, now = self.hosts[number].process.network, self.notified[number], self._documents(number)
         for key in sent.keys() - now.keys():
             network.forget(*key)
         for key, requested in now.items():
             if sent.get(key) != requested:
                 network.apply(requested, self._generation)
-        self.told[number] = now
+        self.notified[number] = now
 
     def _documents(self, number: int) -> dict[tuple[str, str], Any]:
         """What a host is to know, by kind and id."""

@@ -97,7 +97,7 @@ def test_both_hosts_are_notified_of_whose_domains_names_are_in_when_a_network_is
     one, two = (cloud.agent_of(each) for each in guests)
     assert one is not two
 
-    def told() -> tuple[list[str], list[str]]:
+    def notified() -> tuple[list[str], list[str]]:
         """Return the domains of guests that their own hosts are about to be told, and of those on other hosts."""
         waiting = HostCommand.objects.filter(kind="refresh_ports_request", finished_at=None)
         specs = [json.loads(command.body)["instance"] for command in waiting]
@@ -105,19 +105,19 @@ def test_both_hosts_are_notified_of_whose_domains_names_are_in_when_a_network_is
         others = [port.dns_domain for agent in (one, two) for port in known(agent, NETWORK, network.id).remote_ports]
         return [spec["ports"][0].get("dns_domain", "") for spec in specs], others
 
-    assert told() == ([], ["", ""])
+    assert notified() == ([], ["", ""])
     own = f"{alice.project_id.hex[:12]}.novalocal"
     policy = services.create_rbac_policy(alice.project_id, "network", network, RbacPolicy.SHARED, uuid.uuid4().hex)
-    assert told() == ([own, own], [own, own])
+    assert notified() == ([own, own], [own, own])
     services.update_rbac_policy(policy, uuid.uuid4().hex)
     second = services.create_rbac_policy(alice.project_id, "network", network, RbacPolicy.SHARED, uuid.uuid4().hex)
     services.delete_rbac_policy(second)
-    assert told() == ([], [own, own])  # nothing of it changed a name
+    assert notified() == ([], [own, own])  # nothing of it changed a name
     services.delete_rbac_policy(policy)
-    assert told() == (["", ""], ["", ""])
+    assert notified() == (["", ""], ["", ""])
     services.update_network(network, {"shared": True, "dns_domain": "example.org."})
     own = f"{alice.project_id.hex[:12]}.example.org"
-    assert told() == ([own, own], [own, own])
+    assert notified() == ([own, own], [own, own])
 
 
 @pytest.mark.slow
@@ -422,24 +422,24 @@ def test_both_hosts_of_a_migration_are_notified_of_the_guest_s_traffic_before_it
     cloud.run()
     agents = (one, two)
 
-    def told() -> list[tuple[str | None, str | None]]:
+    def notified() -> list[tuple[str | None, str | None]]:
         """Return the port that each host's document of the floating IP names, and where it sends the port's frames."""
         documents = [known(agent, FLOATING_IP, floating.id) for agent in agents]
         networks = [known(agent, NETWORK, cloud.network.id) for agent in agents]
         ways = [{each.id: each.underlay for each in it.remote_ports}.get(str(port.id)) for it in networks]
         return [(document and document.port_id, way) for document, way in zip(documents, ways, strict=True)]
 
-    assert told() == [("", None), (None, one.host.host_ip)]
+    assert notified() == [("", None), (None, one.host.host_ip)]
     services.bind_second(first.id, two.host.name)
     cloud.run()
-    assert told() == [(str(port.id), two.host.host_ip), (str(port.id), one.host.host_ip)]
+    assert notified() == [(str(port.id), two.host.host_ip), (str(port.id), one.host.host_ip)]
     services.bind_second(first.id, "")
     cloud.run()
-    assert told() == [("", None), (None, one.host.host_ip)]
+    assert notified() == [("", None), (None, one.host.host_ip)]
     services.bind_second(first.id, two.host.name)
     services.bind_ports(first.id, two.host.name)
     cloud.run()
-    assert told() == [(None, two.host.host_ip), ("", None)]
+    assert notified() == [(None, two.host.host_ip), ("", None)]
 
 
 @pytest.mark.slow

@@ -171,7 +171,7 @@ def delivery_seconds(cloud: Cloud, client: Client, server: str, changes: int) ->
     found = []
     with closing(sqlite3.connect(f"file:{cloud.portal / 'db.sqlite3'}?mode=ro", uri=True)) as database:
 
-        def told() -> tuple[str, bool]:
+        def notified() -> tuple[str, bool]:
             row = database.execute(
                 "SELECT digest, command_id FROM network_delivery WHERE kind = 'security_group' AND subject_id = ?",
                 (UUID(group["id"]).hex,),
@@ -179,14 +179,14 @@ def delivery_seconds(cloud: Cloud, client: Client, server: str, changes: int) ->
             return (row[0], row[1] is None) if row else ("", False)
 
         for number in range(changes):
-            until(lambda: told()[1])
+            until(lambda: notified()[1])
             time.sleep(1)
-            before, _ = told()
+            before, _ = notified()
             rule = {"security_group_id": group["id"], "direction": "ingress", "protocol": "tcp"}
             rule |= {"port_range_min": 2000 + number, "port_range_max": 2000 + number}
             began = time.perf_counter()
             client.call("POST", "/network/v2.0/security-group-rules", {"security_group_rule": rule})
-            until(lambda before=before: told()[1] and told()[0] != before)  # type: ignore[misc]
+            until(lambda before=before: notified()[1] and notified()[0] != before)  # type: ignore[misc]
             found.append(time.perf_counter() - began)
     return found
 
