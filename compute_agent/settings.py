@@ -45,9 +45,9 @@ class AgentSettings:
     netns: str | None = None
     """Network namespace for bridges, DHCP, filters and guests; None: the namespace in which the agent was started."""
     machine_netns: str | None = None
-    """Network namespace that stands for the machine's own namespace, with underlay and physical networks, if several
-    hosts share a machine; None: the namespace in which the agent was started. The agent always reaches the portal from
-    the latter.
+    """Network namespace that is used like the machine's namespace, with underlay and physical networks, if several
+    hosts share a machine; None: the namespace in which the agent was started. The agent always connects to the portal
+    from the namespace in which it was started.
     """
     uplink: bool = True
     """Give guests external access from ``netns`` through a veth pair and NAT."""

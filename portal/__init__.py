@@ -1,1 +1,1 @@
-"""The faces of Novella: pages, REST APIs, WebSockets and the operators' admin; holds no rule of the cloud."""
+"""The interfaces of Novella: pages, REST APIs, WebSockets and the operators' admin. Contains no rules of the cloud."""

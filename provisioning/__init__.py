@@ -1,1 +1,1 @@
-"""The cloud: records, rules, scheduler, conductor; knows no HTTP and no hypervisor."""
+"""The cloud: records, rules, scheduler and tasks. Contains no HTTP and no code for hypervisors."""

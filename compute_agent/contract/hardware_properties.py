@@ -1,7 +1,6 @@
 """Image properties and flavor extra specs for a guest's hardware: their values, and the host traits for scheduling.
-
-Names and values are those of Nova's "Useful image properties" and "Extra specs"; traits are those of os-traits. Every
-host supports values without a trait.
+Names and values come from Nova's "Useful image properties" and "Extra specs", traits from os-traits. Every host
+supports values without a trait.
 """
 
 import re

@@ -19,8 +19,8 @@ from compute_agent.contract.migration import LIVE_MIGRATION
 VOLUME = "volume"
 """The kind of subject of commands that change a volume, which the host executes one at a time."""
 VOLUME_COPY = "volume_copy"
-"""The kind of subject of a long copy of a volume's data, parallel to other commands of the volume: its id is that of
-the image or backup that is written.
+"""The kind of subject of a long copy of a volume's data, parallel to other commands of the volume. The id of the
+subject is the id of the image or backup that is written.
 """
 
 
@@ -302,7 +302,7 @@ _UNMANAGED = re.compile(r"[^/@\x00-\x20\x7f][^/@\x00-\x1f\x7f]{0,254}")
 
 
 def is_unmanaged(name: str) -> bool:
-    """Return whether a snapshot in a pool can be managed: its name is neither an id nor that of a copy."""
+    """Return whether a snapshot in a pool can be managed: its name is neither an id nor the name of a copy."""
     known = _RECORDED.fullmatch(name) or COPY_SNAPSHOTS.fullmatch(name)
     return known is None and _UNMANAGED.fullmatch(name) is not None
 

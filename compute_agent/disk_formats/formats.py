@@ -63,6 +63,4 @@ FORMATS = {
 }
 """Every accepted format, by name."""
 BOOTABLE = tuple(name for name, known in FORMATS.items() if known.driver)
-"""Formats from which servers can be created. A format is that of a root disk or of a CD; a server created from a CD has
-an empty root disk.
-"""
+"""Formats of disks and CDs from which servers can be created. A server created from a CD has an empty root disk."""

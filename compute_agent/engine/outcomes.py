@@ -61,7 +61,7 @@ class CommandCancelledError(Exception):
 
 
 def failure_of(error: BaseException, generic: str) -> Failure:
-    """Return the failure to report for ``error``. Its message is that of a HostError, otherwise ``generic``."""
+    """Return the failure to report for ``error``. Its message is the message of a HostError, or else ``generic``."""
     if isinstance(error, HostError):
         return Failure(error.code, error.message, error.retryable)
     return Failure("host_error", generic, retryable=True)

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 FOLDER = "outgoing"
 CHUNK = 1024 * 1024
 JUDGE_TIMEOUT = 600.0
-"""Seconds that the portal may take to validate and store the data after receiving it."""
+"""Seconds after the transfer within which the portal must have validated and stored the data."""
 PAUSE, PAUSE_MAX = 0.25, 10.0
 """Seconds before the first retry; doubles, up to ``PAUSE_MAX``."""
 POLL = 0.1

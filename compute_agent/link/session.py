@@ -143,7 +143,7 @@ class Session:
             await asyncio.sleep(self._welcome.heartbeat_interval)
 
     async def _send_samples(self) -> None:
-        """Send samples at a steady pace; one that takes too long delays no other message."""
+        """Send samples at a steady pace. A sample that takes too long delays no other message."""
         interval = self._welcome.sample_interval
         if interval <= 0:
             return

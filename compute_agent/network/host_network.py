@@ -107,8 +107,8 @@ class HostNetwork(abc.ABC):
         return b""
 
     def adopt(self, uuid: str, flows: bytes) -> None:
-        """Track the connections that a guest had on the other host of its migration, so that the filters accept
-        their packets. ``flows`` come from that host, which is not trusted.
+        """Track the connections that a guest had on the other host of its migration, so that the filters accept their
+        packets. ``flows`` were sent by that host, which is not trusted.
         """
         return
 
@@ -118,8 +118,8 @@ class HostNetwork(abc.ABC):
 
     @abc.abstractmethod
     def leftovers(self, guests: set[str]) -> list[Leftover]:
-        """List interfaces, leases and filters on this host that belong to none of ``guests`` (UUIDs).
-        Changes nothing.
+        """List interfaces, leases and filters on this host that do not belong to any of ``guests`` (UUIDs). Changes
+        nothing.
         """
 
     @abc.abstractmethod

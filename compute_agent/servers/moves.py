@@ -1,4 +1,4 @@
-"""Moves a stopped guest between hosts: sends it, receives it, and takes it back."""
+"""Moves a stopped guest between hosts: sends it, receives it, and restores it on its old host after a failed move."""
 
 from functools import partial
 

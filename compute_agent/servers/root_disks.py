@@ -180,8 +180,8 @@ class PoolRootDisks(PassingOn):
             self._volumes.delete(volume)
 
     def leave(self, uuid: str) -> None:
-        """Remove the guest, and close its root disk, which gets the name of the host from which this one had acquired
-        it. If another host has the disk, the snapshot for a revert of the move is deleted.
+        """Remove the guest, and close its root disk. The disk is renamed to the name of the host from which this host
+        had acquired it. If another host has the disk, the snapshot for a revert of the move is deleted.
         """
         self.inner.leave(uuid)
         volume, driver = self._volume(uuid), self._driver()

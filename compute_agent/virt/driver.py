@@ -63,9 +63,8 @@ Values = tuple[float | None, ...]
 
 @dataclass(frozen=True)
 class HostUsage:
-    """Usage of the host and its running guests: current values, and counters since some start.
-
-    The counter of ``cpu`` is in seconds, those of bytes, requests and packets in these. ``guests``: values by uuid.
+    """Usage of the host and its running guests: current values, and counters since an arbitrary start. ``cpu`` counts
+    seconds of processor time; other counters count bytes, requests or packets. ``guests``: values by uuid.
     """
 
     host: Values
@@ -244,7 +243,9 @@ class ComputeDriver(GuestDisks, abc.ABC):
         return False
 
     def restore_left_disk(self, uuid: str) -> None:
-        """Acquire a root disk in a pool again from the host to which the guest has moved, as it was when it left."""
+        """Acquire a root disk in a pool again from the host to which the guest has moved, with the data that it had
+        before the move.
+        """
         return
 
     @abc.abstractmethod

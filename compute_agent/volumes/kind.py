@@ -80,8 +80,7 @@ class CreateVolume(VolumeHandler[CreateVolumeRequest]):
 
 class DeleteVolume(VolumeHandler[DeleteVolumeRequest]):
     """Removes a volume unless a guest of this host has it open. Waits a while for a guest that is about to close it.
-
-    The database may be wrong about the guest, and deleted data cannot be restored.
+    The portal's records about the guest may be wrong, and deleted data cannot be restored.
     """
 
     def __init__(self, volumes: Volumes, exports: Exports) -> None:

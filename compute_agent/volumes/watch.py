@@ -128,7 +128,7 @@ class PoolWatch:
         self._do(self.cleaning, work)
 
     def repair(self, work: Callable[[], object]) -> None:
-        """Like ``clean``, but in the thread for repairs, which is independent of the one for ``clean``."""
+        """Like ``clean``, but in the thread for repairs, which is independent of the thread of ``clean``."""
         self._do(self.repairing, work)
 
     def _do(self, aside: Aside, work: Callable[[], object]) -> None:

@@ -1,5 +1,5 @@
-"""Transfer of firmware states over HTTP: hosts send those of servers that they shelve, and fetch those of unshelved
-servers.
+"""Transfer of firmware states over HTTP: hosts send the states of servers that they shelve, and fetch the states of
+unshelved servers.
 """
 
 import uuid

@@ -26,7 +26,7 @@ class Cloud:
     """A connection to a cloud."""
 
     def __init__(self, name: str | None) -> None:
-        """Authenticate with the cloud of this name in clouds.yaml, by default the one that the environment specifies.
+        """Authenticate with the cloud of this name in clouds.yaml, by default the cloud that the environment specifies.
 
         Raises ClientError.
         """

@@ -325,7 +325,9 @@ def _user_of(context: RequestContext | None) -> User | AnonymousUser:
 
 
 def _revoke(value: str) -> None:
-    """End the token's session; a token without one is revoked with its whole chain, an invalid one is ignored."""
+    """End the token's session. A token without a session is revoked with its whole chain, and an invalid token is
+    ignored.
+    """
     try:
         data = tokens.read(value)
     except NotAuthenticatedError:

@@ -91,7 +91,7 @@ def add_password_options(parser: ArgumentParser, *, required: bool) -> None:
 
 
 def password(options: dict[str, Any]) -> str | None:
-    """Return the password: a generated one, or the one on standard input; None if no option requests either. Raises
+    """Return a generated password, or the password on standard input; None if no option requests a password. Raises
     CommandError.
     """
     if options["generate"]:

@@ -48,7 +48,9 @@ class NovellaAdminSite(admin.AdminSite):
         return answered
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """List the models by task, or those of an app; models with lists in the dashboard have links to these."""
+        """List all models, or the models of an app, grouped by task. A model that has a list in the dashboard links to
+        that list.
+        """
         apps: list[Any] = super().get_app_list(request, app_label)
         for each in (model for app in apps for model in app["models"]):
             each["model_label"] = each["model"]._meta.label_lower

@@ -73,8 +73,8 @@ class BrowserConsumer(Follower):
         return token_of_cookies(handshake.cookies(self.scope))
 
     def admit(self) -> None:
-        """Follow the events for operators on their lists, and those of another project if the page is that of its
-        instance: operators may open it.
+        """On the lists for operators, follow the events for operators. On the page of an instance of another project,
+        which operators may open, follow the events of that project.
         """
         name, _, rest = self._page.replace("?", "/", 1).partition("/")
         listed = OF_OPERATORS.get(name)

@@ -102,7 +102,9 @@ class Renders:
             self._paid = {each: at for each, at in self._paid.items() if at > loop.time()}
 
     async def _draw(self, key: Key, turn: _Turn) -> float:
-        """Render a frame; return the seconds of processor time, which are not those of a busy machine."""
+        """Render a frame. Return the processor time in seconds, because on a busy machine the elapsed time would be
+        longer.
+        """
         page, context, _ = key
         events = [turn.events[number] for number in sorted(turn.events)]
 

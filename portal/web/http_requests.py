@@ -140,7 +140,7 @@ class StreamingRequest(http_protocol.WebRequest):
         return max(int(announced[0]) - self.sentLength, 0) if in_memory else 0
 
     def finish(self) -> None:
-        """End the response; the request itself ends only after its body, the rest of which is discarded."""
+        """End the response. The request ends only after its body was received; the rest of the body is discarded."""
         if self._exchange is not None and not self._exchange.complete:
             if not self.startedWriting:
                 self.write(b"")

@@ -1,7 +1,7 @@
 """Disconnects clients that do not read their responses, which would otherwise fill the memory.
 
-Once a second it measures the bytes buffered in this process: those that the kernel has not accepted, and the rest of a
-response in its request. WebSockets have their own limits (``portal.web.websockets``).
+Once a second it measures the bytes buffered in this process: bytes that the kernel has not accepted, and the rest of
+a response in its request. WebSockets have their own limits (``portal.web.websockets``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class Connection(Protocol):
-    """A connection of ``portal.web.shared_port``; ``unsent`` uses other attributes of it."""
+    """A connection of ``portal.web.shared_port``. ``unsent`` uses attributes that are not declared here."""
 
     connected: Any
     protocol: Any

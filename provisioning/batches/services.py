@@ -147,7 +147,7 @@ def _items(batch: Batch, ids: Sequence[str], names: dict[str, str]) -> list[Batc
 
 
 def run(batch_id: uuid.UUID | str) -> None:
-    """Carry out waiting items, in order, for ``ROUND`` seconds; then queue the rest or finish the batch."""
+    """Carry out waiting items, in order, for ``ROUND`` seconds. Then queue the remaining items, or finish the batch."""
     batch = Batch.objects.filter(pk=batch_id, finished_at=None).first()
     declared = action_named(batch.kind, batch.action) if batch else None
     if batch is None:
@@ -228,7 +228,7 @@ def _end(batch: Batch, item: BatchItem, state: BatchItem.State, reason: str = ""
 
 
 def give_up(reason: str, batch_id: str) -> None:
-    """Fail the item at which the job's worker died or failed repeatedly, and queue the rest."""
+    """Set the item at which the job's worker died or failed repeatedly to failed, and queue the remaining items."""
     batch = Batch.objects.filter(pk=batch_id, finished_at=None).first()
     if batch is None:
         return

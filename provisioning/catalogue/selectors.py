@@ -83,7 +83,7 @@ def entry_of(entry_id: str) -> Entry:
 
 
 def catalogue_for(context: RequestContext, only: Collection[str] | None = None) -> Catalogue:
-    """Return the catalogue, or only these entries of it, with the images that the caller's project can use."""
+    """Return the catalogue with all entries, or with the entries ``only`` (ids), and the caller's images of each."""
     row, index = current_index()
     entries = [entry for entry in (index.images if index else ()) if only is None or entry.id in only]
     return Catalogue(

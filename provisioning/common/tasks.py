@@ -76,7 +76,7 @@ class RecordTask(Task[R], Generic[R]):
     """
     legal_from: ClassVar[tuple[str, ...]] = ()
     """Statuses in which the task may start, which ``check`` compares; empty: another task or a job starts it. They are
-    those of the record that the request names, which is not always the record that waits.
+    statuses of the record that the request names, which is not always the record that waits.
     """
     refused: ClassVar[type[NovellaError]] = ConflictError
     """The error for a record in another status."""

@@ -36,8 +36,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DrainRequest:
-    """A request to drain a host. ``ways``: names of the allowed ways; empty: all that move servers, and none that stops
-    them. ``reason`` is shown as that of the maintenance.
+    """A request to drain a host. ``ways``: names of the allowed ways; empty: all ways that move servers, none that
+    stops them. ``reason`` is shown as the reason of the maintenance.
     """
 
     ways: Sequence[str] = field(default_factory=tuple)
@@ -78,7 +78,7 @@ def begin(context: RequestContext, host: Host, request: DrainRequest) -> Drain:
 
 @when_broken_off
 def bring_back(context: RequestContext, drain_id: uuid.UUID | str) -> Drain:
-    """Move the servers of a finished drain back to its host, and start those that it has stopped.
+    """Move the servers of a finished drain back to its host, and start the servers that the drain has stopped.
 
     Raises ForbiddenError, NotFoundError, ConflictError while the host is down, in maintenance or has an unfinished
     drain, or if no server can come back.

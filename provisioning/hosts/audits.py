@@ -80,7 +80,7 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
 
 
 def _condition(report: ResourceAudit, more: Sequence[str]) -> dict[str, object]:
-    """Return the columns for the host's warnings (those in ``more`` come first) and repairs.
+    """Return the columns for the host's warnings (warnings in ``more`` come first) and repairs.
 
     If the agent reports neither, return no column, or only the warnings in ``more``.
     """
@@ -99,7 +99,7 @@ def _traits(traits: Sequence[str] | None) -> dict[str, object]:
 
 
 def _cpu_info(report: ResourceAudit) -> dict[str, str]:
-    """Return the host's processor, and the one that it can offer to guests."""
+    """Return the host's processor, and the processor that it can offer to guests."""
     result = {one_line(name, 40): one_line(value, 4096) for name, value in islice(report.cpu_info.items(), 50)}
     if report.guest_cpu is None:
         return result

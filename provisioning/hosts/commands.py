@@ -83,7 +83,7 @@ def send(
 def new(
     host_id: uuid.UUID, subject: Subject, body: CommandBody, deadline: datetime | None, *, beside: bool = False
 ) -> HostCommand:
-    """Return a command for ``send_all``; the parameters are those of ``send``."""
+    """Return a command for ``send_all``, with the parameters of ``send``."""
     now = timezone.now()
     timeout = max(round((deadline - now).total_seconds()), 1) if deadline is not None else None
     return HostCommand(

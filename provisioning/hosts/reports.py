@@ -80,7 +80,7 @@ def _receive_apart(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> None:
 
 
 def _batches(events: Sequence[AgentEvent]) -> Iterator[list[AgentEvent]]:
-    """Return consecutive steps about one subject together, and each other event alone."""
+    """Return batches: consecutive steps about one subject are one batch, and each other event is one batch."""
     for (_, steps), group in itertools.groupby(events, key=lambda event: (_subject(event), event.kind in _STEPS)):
         if steps:
             yield list(group)

@@ -41,7 +41,7 @@ def live_groups() -> Iterator[tuple[str, frozenset[str], datetime]]:
 
 
 def newest_beat() -> datetime | None:
-    """Return the last beat of any worker group; None without one."""
+    """Return the last heartbeat of any worker group; None if there is none."""
     newest: datetime | None = WorkerBeat.objects.aggregate(newest=Max("beat_at"))["newest"]
     return newest
 

@@ -136,8 +136,8 @@ def _accepted(minute: _Minute) -> _Accepted:
 
 
 def _plausible(points: Points, size: Sequence[float]) -> bool:
-    """Remove processors and memory, which are the first two series, above those of the host; return whether there was
-    nothing to remove.
+    """Remove values of processors and memory (the first two series) that exceed the host's. Return whether nothing was
+    removed.
     """
     limits = tuple(map(encode, size))
     right = True

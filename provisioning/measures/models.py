@@ -30,8 +30,8 @@ class Report(models.Model):
 class Block(models.Model):
     """Consecutive points of one subject: a server, a host, a project or the cloud.
 
-    ``data`` has for each point the codes of the ``width`` series, and in resolutions above 10 seconds those of their
-    maximums. Missing points have codes 0, and points after the last known one are left out.
+    ``data`` has for each point the codes of the ``width`` series, and in resolutions above 10 seconds the codes of
+    their maximums. Missing points have codes 0, and points after the last known one are left out.
     """
 
     subject_id = models.UUIDField()

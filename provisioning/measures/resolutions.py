@@ -23,8 +23,8 @@ FINE = Resolution(10, 60, HOUR)
 MIDDLE = Resolution(60, 90, DAY)
 COARSE = Resolution(600, 96, 30 * DAY)
 RESOLUTIONS = (FINE, MIDDLE, COARSE)
-"""A block of FINE is one point of COARSE and several of MIDDLE; the blocks of MIDDLE fill one page of SQLite, and so do
-those of COARSE.
+"""A block of FINE is one point of COARSE and several of MIDDLE; a block of MIDDLE fills one page of SQLite, and so does
+a block of COARSE.
 """
 SLOTS_A_MINUTE = MINUTE // FINE.seconds
 

@@ -52,7 +52,7 @@ def owns(context: RequestContext, namespace: MetadefNamespace) -> bool:
 
 
 def visible_namespaces(context: RequestContext) -> QuerySet[MetadefNamespace]:
-    """Return public namespaces and those of the caller's project; operators see all."""
+    """Return public namespaces and namespaces of the caller's project; operators see all."""
     rows = MetadefNamespace.objects.all()
     if sees_all(context):
         return rows

@@ -1,4 +1,5 @@
-"""The built-in namespaces, read from ``built_in.json``: those of OpenStack that have a meaning in Novella, and its own.
+"""The built-in namespaces, read from ``built_in.json``: the namespaces of OpenStack that have an effect in Novella, and
+Novella's own.
 
 The file has the form of Glance's files of definitions. A launch's treatment of each property is appended to its
 description here, because it follows from the code.

@@ -1,7 +1,7 @@
 """The records that quotas limit, and functions that count them.
 
-``quota_check`` compares the ledger with these counts. A model that belongs to a project or a user is either limited or
-has a reason why not; ``tests/quotas/test_gate.py`` fails for a model with neither.
+``quota_check`` compares the ledger with these counts. A model that belongs to a project or a user either has a
+limit, or a reason why it has none; ``tests/quotas/test_gate.py`` fails for a model with neither.
 """
 
 import uuid

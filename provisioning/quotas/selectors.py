@@ -143,8 +143,8 @@ class Detail(NamedTuple):
 def detail_of(scope_id: uuid.UUID, more: Iterable[str] = ()) -> dict[str, Detail]:
     """Return resource → detail of a project in the order of the defaults, with two queries.
 
-    Includes volume types with a limit, and those in ``more``. The usage of ``key_pairs`` is 0, as in Nova, because they
-    belong to users. Limits on single values have no usage either.
+    Includes volume types with a limit, and the resources in ``more``. The usage of ``key_pairs`` is 0, as in Nova,
+    because they belong to users. The usage of limits on single values is also 0.
     """
     rows = QuotaUsage.objects.filter(project_id=scope_id).values_list("resource", "in_use", "reserved")
     held = {resource: (in_use, reserved) for resource, in_use, reserved in rows}

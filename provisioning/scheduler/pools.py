@@ -46,7 +46,7 @@ class PoolView:
 
     @property
     def left_gb(self) -> int:
-        """Maximum size of a new volume in GiB: the rest of the limit, but at most the free space with
+        """Maximum size of a new volume in GiB: the unused part of the limit, but at most the free space with
         over-subscription.
         """
         really_free = max(self.free_gb - self.total_gb * self.reserved_percentage / 100, 0)
@@ -63,8 +63,8 @@ class PoolRequest:
     encrypted: bool = False
     multiattach: bool = False
     same: frozenset[uuid.UUID] | None = None
-    """The only acceptable pools: those of the volumes in ``same_host``, or that of the volume or snapshot that is
-    copied; None: any pool.
+    """The only acceptable pools: the pools of the volumes in ``same_host``, or the pool of the volume or snapshot that
+    is copied; None: any pool.
     """
     different: frozenset[uuid.UUID] = frozenset()
     failed: frozenset[uuid.UUID] = frozenset()

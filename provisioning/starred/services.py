@@ -41,7 +41,7 @@ def star(context: RequestContext, kind: str, resource_id: uuid.UUID) -> Star:
 
 
 def unstar(context: RequestContext, kind: str, resource_id: uuid.UUID) -> None:
-    """Remove a star; without one, nothing happens. The resource may be deleted."""
+    """Remove a star. No effect if the resource has no star; the resource may be deleted."""
     Star.objects.filter(
         user_id=context.user_id or NOBODY,
         project_id=context.project_id or NOBODY,

@@ -65,7 +65,7 @@ ends in any status that they imply.
 
 
 class SnapshotStatus(TextChoices):
-    """``Snapshot.status``, and that of group snapshots."""
+    """The values of ``Snapshot.status`` and ``GroupSnapshot.status``."""
 
     CREATING = "creating"
     AVAILABLE = "available"

@@ -29,7 +29,7 @@ PARTS = {
     "worker": ("manage.py qworker",),
     "agent": ("compute_agent",),
 }
-"""Service that bin/up starts → texts in its command line; which of them depends on the version of Novella."""
+"""Service that bin/up starts → texts of which one is in its command line, depending on the version of Novella."""
 ACTIVE_WITHIN = 120.0
 
 

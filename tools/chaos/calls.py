@@ -1,6 +1,5 @@
-"""The server actions that a run calls: those of the cloud's registry, with bodies generated from the API's schemas.
-
-A new action is called without a change here.
+"""The server actions that a run calls: all actions of the cloud's registry, with bodies generated from the API's
+schemas. A new action needs no change here.
 """
 
 from __future__ import annotations

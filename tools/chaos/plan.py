@@ -249,8 +249,8 @@ OFTEN = 5
 CUTS = (0.0, 0.02, 0.1, 0.4)
 """Seconds after which an EC2 client disconnects without reading the answer."""
 WAITING = 12
-"""The factor for the weights of kinds that were not chosen so far, so that a long run contains every kind. With more
-moves, only those of moves.
+"""The factor for the weights of kinds that were not chosen so far, so that a long run contains every kind. With the
+option for more moves, it applies only to kinds of moves.
 """
 _BAD = (
     "no such flavor",

@@ -1,8 +1,8 @@
 """Carries the tracked connections of a guest that is migrated to its new host.
 
-The rules accept established connections in both directions. On a host that does not track a connection, its next packet
-is filtered like the first packet of a new one, and refused if its direction is the one that no rule allows. Only
-connections of TCP and UDP with traffic in both directions are carried.
+The rules accept established connections in both directions. On a host that does not track a connection, its next
+packet is filtered like the first packet of a new one, and dropped if no rule allows its direction. Only connections of
+TCP and UDP with traffic in both directions are carried.
 """
 
 import errno

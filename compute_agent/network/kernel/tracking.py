@@ -50,8 +50,8 @@ WAITS_SECONDS = 5
 
 
 def prepare_machine() -> None:
-    """Enlarge the tables for guests in the calling thread's namespace, which must be the machine's. Larger values are
-    kept.
+    """Enlarge the kernel's tables of connections and neighbours, for guests. The calling thread must be in the
+    machine's namespace. Larger values are kept.
     """
     rows = [("net.netfilter.nf_conntrack_max", _memory_kib() // KIB_PER_ENTRY)]
     rows += [(name.format(family), least) for family in ("ipv4", "ipv6") for name, least in NEIGHBOURS]

@@ -1,4 +1,4 @@
-"""Leftovers of the host's network that belong to none of its guests."""
+"""Leftovers of the host's network, which do not belong to any of its guests."""
 
 import re
 from collections.abc import Iterator, Mapping

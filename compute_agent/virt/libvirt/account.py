@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 AUTO = "auto"
 KNOWN = ("novella-guests", "libvirt-qemu")
-"""Accounts for ``auto``: that of bin/up, and that of distributions' libvirt packages."""
+"""Accounts for ``auto``: the account of bin/up, and the account of distributions' libvirt packages."""
 DEVICE = Path("/dev/kvm")
 
 

@@ -1,4 +1,4 @@
-"""The processors that the host offers to guests, and those of running guests.
+"""The processors that the host offers to guests, and the processors of running guests.
 
 libvirt compares processors by features. It writes a processor as the closest model it knows and the differences from
 it, so both are expanded to the list of all features before they are compared.

@@ -1,7 +1,7 @@
-"""A libvirt daemon of the agent's own, which can receive running guests, unlike libvirt's embedded driver.
+"""A libvirt daemon that the agent starts. It can receive running guests, which libvirt's embedded driver cannot.
 
-It runs in the agent's mount namespace, where libvirt's directories are those of the embedded driver: both drivers see
-the same guests, so that a host changes from one to the other by a restart of its agent, while its guests run. The
+It runs in the agent's mount namespace and uses the directories of the embedded driver. Both drivers therefore see
+the same guests, and a restart of the agent switches a host from one driver to the other while its guests run. The
 daemon listens only on a Unix socket below the agent's state, which only root can enter.
 """
 

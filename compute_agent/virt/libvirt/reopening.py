@@ -123,7 +123,7 @@ def _put(domain: Any, upper: str, lower: str, node: dict[str, Any]) -> None:
 
 
 def _lower(name: str, libvirts: str, connection: VolumeConnection) -> dict[str, Any]:
-    """Return the options of an NBD node, the same as those of libvirt's own nodes."""
+    """Return the options of an NBD node, the same as for libvirt's own nodes."""
     if connection.socket:
         server = {"type": "unix", "path": connection.socket}
     else:

@@ -107,7 +107,7 @@ def _free(folder: Path) -> int:
 
 
 def _overlay(disk: Path, size: int) -> None:
-    """Replace the disk by an overlay of ``size`` bytes (0: unchanged) with the disk as its backing file."""
+    """Replace the disk by an overlay of ``size`` bytes (0: the size of the disk), whose backing file is the disk."""
     before = aside(disk)
     has = int(_info(before if before.exists() else disk)["virtual-size"])
     if 0 < size < has:

@@ -46,8 +46,8 @@ def values_of(stats: dict[str, Any]) -> Values:
 
 
 def _memory(stats: dict[str, Any]) -> float | None:
-    """Return the MiB that the guest's programs use, as its balloon driver reports; without one, those that the guest
-    occupies on the host.
+    """Return the memory in MiB that the guest's programs use, as its balloon driver reports. If the driver reports
+    nothing, return the memory that the guest occupies on the host; None if unknown.
     """
     available, usable = stats.get("balloon.available"), stats.get("balloon.usable")
     if available and usable is not None and stats.get("balloon.last-update"):

@@ -34,7 +34,9 @@ def machine_usage(disks: Path, *, proc: Path = PROC, sys: Path = SYS) -> Values:
 
 
 def _busy_seconds(stat: str) -> float:
-    """Return the processors' seconds of work, without those of guests, which "user" and "nice" contain already."""
+    """Return the processors' seconds of work. The seconds of guests are not added, because "user" and "nice" include
+    them.
+    """
     ticks = [int(each) for each in stat.split("\n", 1)[0].split()[1:9]]
     return (sum(ticks) - sum(ticks[at] for at in _IDLE)) / os.sysconf("SC_CLK_TCK")
 

@@ -55,7 +55,7 @@ class VolumeCopies(abc.ABC):
 
     @abc.abstractmethod
     def backed_up(self, volume: VolumeSpec, requested: BackupSpec) -> None:
-        """Called when the portal has the backup: deletes the snapshots of all backups but this one and its parent."""
+        """Delete the snapshots of all backups except this one and its parent. Called when the portal has the backup."""
 
     @abc.abstractmethod
     def overwrite(self, volume: VolumeSpec, content: Path, stopped: Stopped) -> None:

@@ -45,11 +45,10 @@ class CopyDaemons(BaseDaemons):
         self, name: str, nodes: Mapping[str, Json], own: Sequence[Path], files: Sequence[Path], host_id: str
     ) -> tuple[int, str]:
         """Export nodes, read-only and over TLS, to the host with this id, until ``end_sending``. ``nodes``: name of an
-        export → arguments of ``blockdev-add``; ``files``: all files that the nodes open. Those in ``own`` are given to
-        the account of storage daemons, until the guest's start gives them to the guest.
-
-        Returns the port, and the name in this host's certificate. Raises NotExportedError without certificates. An
-        earlier daemon with this name is ended.
+        export → arguments of ``blockdev-add``; ``files``: all files that the nodes open. The files in ``own`` belong to
+        the account of storage daemons until the guest's start changes their owner. Returns the port, and the name in
+        this host's certificate. Raises NotExportedError without certificates. An earlier daemon with this name is
+        ended.
         """
         certificates, account = self.check_certificates(), self._rights.account
         folder = self._folder_of_sent(name)

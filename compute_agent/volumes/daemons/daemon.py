@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class Daemons(CopyDaemons):
-    """The storage daemons of one host: one for each open volume, and those of copies."""
+    """The storage daemons of one host: one for each open volume, and one for each copy."""
 
     def is_whole(self, description: Description) -> bool:
         """Return whether the daemon and its gate, if it has one, run."""
@@ -210,8 +210,8 @@ class Daemons(CopyDaemons):
     def _keep_gate(self, description: Description) -> None:
         """Start or update the daemon's gate, or end it if the description has none.
 
-        The gate is a second daemon that exports the volume by TLS to a guest's host. It is needed if the volume's own
-        daemon listens only at a unix socket, because a daemon listens either at a socket or at a port.
+        The gate is a second daemon that exports the volume by TLS to a guest's host. It is needed if the volume's
+        own daemon listens at a Unix socket, because a daemon cannot listen at a socket and at a port at the same time.
         """
         volume_id, socket = description.volume.id, self._socket(description.volume.id)
         folder, beyond = self._folder_of_gate(volume_id), exports.remote(description)

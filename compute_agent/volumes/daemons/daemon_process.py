@@ -142,9 +142,7 @@ def remove(folder: Path) -> None:
 
 
 def strays(runtime: Path) -> Iterator[int]:
-    """Yield the process ids of daemons that were started below ``runtime`` but belong to none of its
-    present folders.
-    """
+    """Yield the process ids of daemons that were started in folders below ``runtime`` which no longer exist."""
     known = {running(path.parent) for path in runtime.glob(f"*/{PID_FILE}")}
     for path in Path("/proc").glob("[0-9]*"):
         pid = int(path.name)

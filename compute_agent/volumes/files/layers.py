@@ -114,8 +114,8 @@ class Layers:
         replace(self.volumes / volume_id / STATE, msgspec.json.encode(state))
 
     def rename(self, volume_id: str, new_id: str) -> None:
-        """Rename the folder of a closed volume, durably and in one step for all hosts. Its lock and that of its daemon
-        are files in the folder, so that a daemon on another host keeps them.
+        """Rename the folder of a closed volume, durably and in one step for all hosts. Its lock and its daemon's lock
+        are files in the folder, so a daemon on another host keeps them.
 
         Raises VolumeInUseError if there is a volume with the new id.
         """
@@ -322,8 +322,8 @@ class Layers:
             yield
 
     def _refresh(self) -> None:
-        """Let this host list the volumes as they are: a client of NFS lists a folder from its cache until it changes
-        the folder itself.
+        """Change the folder, so that this host lists the current volumes: a client of NFS lists a folder from its cache
+        until it changes the folder itself.
         """
         with contextlib.suppress(OSError):
             os.utime(self.volumes)

@@ -1,8 +1,8 @@
 """Images of the cloud in a pool of Ceph. The first host that needs an image imports it, and volumes are clones of it.
 
-Several hosts use one pool and coordinate only through Ceph. While an image is unfinished, its name contains that of its
-host. A rename shares a finished image, or withdraws a shared one. If two simultaneous renames have the same target,
-Ceph allows both, and both images are damaged: therefore a lock is held for renames.
+Several hosts use one pool and coordinate only through Ceph. While an image is unfinished, its name contains the name
+of its host. A rename shares a finished image, or withdraws a shared one. If two simultaneous renames have the same
+target, Ceph allows both, and both images are damaged: therefore a lock is held for renames.
 """
 
 import contextlib

@@ -157,7 +157,9 @@ class CephImages:
         self._rbd("rename", self._spec(image), self._spec(name))
 
     def used(self, image: str) -> int:
-        """Return the bytes of the image's own objects, counted whole, without those of its snapshots."""
+        """Return the bytes of the image's own objects, without the objects of its snapshots. Each object counts with
+        its full size.
+        """
         try:
             listed = json.loads(self._rbd("du", self._spec(image), "--format", "json"))["images"]
         except CephError:  # without the feature fast-diff it takes long
@@ -239,7 +241,7 @@ class CephImages:
         self._unless(errno.ENOENT, "snap", "rm", "--no-progress", self._spec(image, snapshot))
 
     def rollback(self, image: str, snapshot: str) -> None:
-        """Replace the data and size of a closed image with those of its snapshot."""
+        """Replace the data and size of a closed image with the data and size of its snapshot."""
         self._long(never, "snap", "rollback", "--no-progress", self._spec(image, snapshot))
 
     def has_clones(self, image: str) -> bool:

@@ -235,7 +235,8 @@ class ServiceView(APIView):
         return request_id_of(self.request)
 
     def acted(self, made: Any, status: int = 0) -> Response:
-        """Return the response to an action: ``made`` is its body, None without one, or a whole response.
+        """Return the response to an action. ``made`` is its body, a whole response, or None for a response without a
+        body.
 
         Default status: 200, or 202 without a body.
         """

@@ -74,7 +74,7 @@ def query(version: frame.Version, parameters: Mapping[str, frame.Schema]) -> fra
 
 
 def last(found: Mapping[str, list[str]], name: str) -> str | None:
-    """Return the last value of a parameter, as Nova does; None without one."""
+    """Return the last value of a parameter, as Nova does; None if the parameter is missing."""
     values = found.get(name)
     return values[-1] if values else None
 

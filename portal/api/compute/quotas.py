@@ -93,7 +93,7 @@ class QuotaSetBase(ComputeView):
 def _user(view: ComputeView) -> uuid.UUID | None:
     """Return the user whose quotas in the project are requested, or None for the quotas of the project.
 
-    An unknown id gives ``NOBODY``, who has the project's limits and uses nothing, as in Nova.
+    Return ``NOBODY``, who has the project's limits and uses nothing, for an unknown id, as in Nova.
     """
     user_id = last(view.checked_query(), "user_id")
     return (read_id(user_id) or NOBODY) if user_id else None

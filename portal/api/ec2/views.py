@@ -223,8 +223,8 @@ def _is_repeatable(action: Action, call: Call, signed: SignedRequest) -> bool:
 def _spend(signed: SignedRequest) -> None:
     """Accept a signature once. Raises Ec2Error RequestExpired for a replay.
 
-    Within the same second, an equal signature may be that of another legitimate request. SignedAlikeError asks its
-    client to retry; AWS clients do so immediately, and the retry succeeds once its signature differs.
+    Within the same second, another legitimate request may have an equal signature. SignedAlikeError asks its client
+    to retry; AWS clients do so immediately, and the retry succeeds once its signature differs.
     """
     try:
         signatures.spend(signed)

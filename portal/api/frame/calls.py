@@ -203,7 +203,7 @@ class Entries:
         return Call(self._with_key, rule, description, shape=empty, status=204, **rest)
 
     def setting(self, rule: str, description: str = "", **rest: Any) -> Call:
-        """``PUT /{key}``: add or update the entry of the body; its key must be that of the path."""
+        """``PUT /{key}``: add or update the entry of the body; its key must equal the key in the path."""
         one = self.schema | {"minProperties": 1, "maxProperties": 1}
         body = inner({self.item: one}, (self.item,)) if self.item else one
         return Call(self._set, rule, description, name=self.item, shape=sent, body=body, more=self.more, **rest)

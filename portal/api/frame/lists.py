@@ -49,7 +49,7 @@ class Pages:
 
     largest: int = LARGEST
     usual: int = 0
-    """The limit of a query without one; 0: the largest."""
+    """The limit of a query that specifies none; 0: the maximum."""
     zero_is_none: bool = False
     """Whether ``limit=0`` requests an empty page, and not the largest one."""
     reverse: str = ""
@@ -93,7 +93,7 @@ class Pages:
         return urlencode([*kept, *limit.items(), *more.items()])
 
     def next_query(self, request: Request, page: Page, ids: Sequence[object]) -> str | None:
-        """Return the query of the page after the one with these ids. None: the last page."""
+        """Return the query for the page that follows the page with these ids; None after the last page."""
         if not ids or len(ids) < page.limit:
             return None
         return self.query(request, page, {"marker": str(ids[-1])})
@@ -140,7 +140,7 @@ class Sorting:
     way: str = "asc"
     """The default direction."""
     first_for_all: bool = False
-    """Whether the first direction is also that of keys without one."""
+    """Whether the first direction also applies to keys without a direction."""
 
     def read(self, params: QueryDict, known: Mapping[str, str], way: str = "") -> tuple[Sort, ...]:
         """Return the requested order. ``known`` maps keys to columns; ``way`` is another default direction.

@@ -50,7 +50,8 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Checked(Kind):
-    """A kind that only its schema checks: ``reader`` converts the values of valid bodies, ``writer`` those of records.
+    """A kind that only its schema checks. ``reader`` converts values of valid bodies, and ``writer`` converts values of
+    records.
 
     Null is written as null.
     """
@@ -174,9 +175,9 @@ class Operation:
     shows: Sequence[Attribute] | None = None
     """Attributes in the response, if not all."""
     body: Schema | Callable[[Version], Schema] | None = None
-    """Schema of the body, if not that of the attributes."""
+    """Schema of the body, if it differs from the schema of the attributes."""
     parameters: Sequence[Parameter] = ()
-    """Parameters of the query, if not those of the dialect."""
+    """Parameters of the query, if they differ from the dialect's."""
     since: Version = OLDEST
     until: Version = NEWEST
 
@@ -185,10 +186,10 @@ class Operation:
 class Resource:
     """The declaration of a resource. Operations that are None are not supported.
 
-    ``list(context, all_projects=…)`` returns the objects that a caller may see, ``show(context, id)`` one of them, or
-    raises its NotFoundError. ``create(view, values)``, ``update(view, id, values)`` and ``delete(view, id)`` call one
-    service each. They return an object to show, a body, None for a response without one, or the whole response.
-    ``clear(view)`` deletes all objects of the list, those below one object of another resource.
+    ``list(context, all_projects=…)`` returns the objects that a caller may see, ``show(context, id)`` one of them,
+    or raises its NotFoundError. ``create(view, values)``, ``update(view, id, values)`` and ``delete(view, id)`` call
+    one service each. They return an object to show, a body, a whole response, or None for a response without a body.
+    ``clear(view)`` deletes all objects of a list that is below one object of another resource.
     """
 
     name: str
@@ -238,7 +239,7 @@ class Resource:
         return {self.name: shape}
 
     def entries(self, shapes: Sequence[Mapping[str, Any]]) -> Any:
-        """Return the objects as in the body of a list."""
+        """Return the objects in the form that the body of a list has."""
         return shapes
 
     def content(self, body: Any) -> Any:

@@ -89,7 +89,7 @@ class Resource(frame.Resource):
     key: str = "name"
     """The attribute that identifies an object in paths; in bodies it is not empty."""
     seen: str = ""
-    """The policy rule for seeing the objects of a list; empty: that of the list."""
+    """The policy rule for seeing the objects of a list; empty: the rule of the list."""
     definitions: frame.Schema = field(default_factory=dict)
     """Definitions that the schemas of its attributes refer to."""
     links: Callable[["ListView", Sequence[Any]], frame.Json] = lambda view, rows: {}

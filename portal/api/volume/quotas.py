@@ -32,9 +32,7 @@ def _defaults() -> dict[str, int]:
 
 
 def _schema(name: str) -> Schema:
-    """Return the schema of a body with limits; those of volume types are checked later, and ``tenant_id`` is
-    ignored.
-    """
+    """Return the schema of a body with limits. Limits of volume types are checked later. ``tenant_id`` is ignored."""
     properties: Schema = dict.fromkeys(VOLUME, schemas.LIMIT) | {
         "tenant_id": {},
         "class_name": {},

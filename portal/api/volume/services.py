@@ -156,7 +156,7 @@ def _host(view: VolumeView, service: selectors.Service) -> Json:
 
 
 def _hosts(context: RequestContext, *, zone: str | None) -> list[selectors.Service]:
-    """Return the enabled services, of the zone if there is one."""
+    """Return the enabled services; with ``zone``, only those of this zone."""
     return [each for each in selectors.services() if each.enabled and (not zone or each.zone == zone)]
 
 

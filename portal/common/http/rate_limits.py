@@ -23,7 +23,7 @@ from provisioning.common.machine.machine_cache import MachineCache
 CACHE = "rates"
 LAUNCHES, WRITES, SEARCHES, DRY_RUNS = "launches", "writes", "searches", "dry_runs"
 DAILY_WRITES = "daily_writes"
-"""Counted together with ``WRITES``: each change leaves records for weeks, so that a rate alone is not sufficient."""
+"""Counted together with ``WRITES``. A rate alone is not sufficient, because each change leaves records for weeks."""
 DAILY_LAUNCHES = "daily_launches"
 """Counted together with ``LAUNCHES``: the record of a deleted server is also kept for weeks."""
 _BUDGETS = {WRITES: (WRITES, DAILY_WRITES), LAUNCHES: (LAUNCHES, DAILY_LAUNCHES)}

@@ -27,7 +27,7 @@ from provisioning.common.errors import InvalidInputError, NovellaError
 from provisioning.compute.disks import block_devices
 
 NAMED = 10
-"""Maximum number of names in a confirmation, and of resources of an action without one."""
+"""Maximum number of names in a confirmation, and of resources of an action that needs no confirmation."""
 
 
 class BulkAction(Page):

@@ -46,7 +46,9 @@ SEVERITY = {
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A finding about a thing: its kind, its name, and the address of its page; without one it is empty."""
+    """A finding about a part of the cloud: the part's kind, its name, and the address of its page (empty if it has no
+    page).
+    """
 
     severity: Status
     kind: str

@@ -1,7 +1,7 @@
-"""Live pages of operators: one part, drawn by the page and by its socket alike.
+"""Live pages of operators. Each has one live part, which the page and its socket draw with the same function.
 
-The state of the cloud also changes without an event (a host stops reporting, a worker dies, a message in the queue gets
-old), so the sockets of these pages also draw without one (``portal.sockets.browser.OF_OPERATORS``).
+The state of the cloud also changes without an event (a host stops reporting, a worker dies, a message in the queue
+gets old), so the sockets of these pages also draw without an event (``portal.sockets.browser.OF_OPERATORS``).
 """
 
 import uuid

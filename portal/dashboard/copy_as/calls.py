@@ -188,12 +188,11 @@ def edited(
     clears: Mapping[str, str] = MappingProxyType({}),
     flags: Mapping[str, tuple[str, str]] = MappingProxyType({}),
 ) -> Kind:
-    """Return the kind of call that changes a resource of a kind, by the ids of ``path_parts``.
-
-    Its values are those of the creation, ``without`` those that cannot be changed; an empty one replaces the present
-    one. ``clears``: value → the option of the command that removes the present entries, to which it would add.
-    ``flags``: value → options for true and false, where they differ. Terraform and Ansible change resources by other
-    values of the same declaration.
+    """Return the kind of call that changes a resource of a kind, by the ids of ``path_parts``. It has the values of the
+    creation, except the values ``without``, which cannot be changed. An empty value replaces the present value.
+    ``clears``: value → the option of the command that removes the present entries; without this option the command
+    would add to them. ``flags``: value → options for true and false, where they differ. Terraform and Ansible change
+    resources by other values of the same declaration.
     """
     changed = [
         replace(

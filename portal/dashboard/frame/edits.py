@@ -58,7 +58,7 @@ def shown_input(form: Form) -> SafeString:
 
 
 def submitted_input(data: QueryDict) -> SafeString:
-    """Return the hidden input as it was submitted, for a form that is shown again without a comparison."""
+    """Return the hidden input with its submitted value, for a form that is shown again without a comparison."""
     return _input(data.get(SHOWN, ""))
 
 

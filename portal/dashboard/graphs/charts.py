@@ -92,7 +92,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """``top`` is the end of the axis in the unit; ``start`` and ``step`` are those of the measures."""
+    """``top`` is the end of the axis in the unit; ``start`` and ``step`` are the start and the step of the measures."""
 
     key: str
     title: str
@@ -157,7 +157,7 @@ def _scaled(series: Series, factor: float) -> Series:
 
 
 def _line(label: str, tone: str, series: Series, unit: Unit, top: float, newest: int) -> Line:
-    """Draw a line; its current value is in the ``newest`` last points."""
+    """Draw a line. Its current value is the last known one of the ``newest`` last points."""
     means = [value for value in series.means if value is not None]
     maximum = max((value for value in series.maximums if value is not None), default=None)
     return Line(

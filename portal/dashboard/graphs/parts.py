@@ -44,7 +44,7 @@ class Graphs:
     empty: str
     """Why there is nothing to draw; empty if there is."""
     own_page: bool
-    """Whether the address is that of the page that shows them."""
+    """Whether the address belongs to the page that shows the graphs."""
 
     @property
     def refresh(self) -> int:

@@ -44,7 +44,7 @@ class OnePage(IdentityPage, Generic[Record]):
     """Base of the pages of one record of a ``kind``, by its id; ``has_page``: whether such records have a page of their
     own.
 
-    Errors of services are shown on the record's page, or on the list without one.
+    Errors of services are shown on the record's page, or on the list if the record has no page.
     """
 
     kind: ClassVar[str]

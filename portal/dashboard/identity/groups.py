@@ -54,7 +54,7 @@ class GroupCreate(RecordFormPage):
         return RecordForm(data, initial=initial, domains=domains, within=self.within)
 
     def save(self, form: Form) -> HttpResponse:
-        """Create the group and go to its page, which has its members."""
+        """Create the group and redirect to its page, where members can be added."""
         typed = form.cleaned_data
         self.check_domain(typed["domain"])
         group = create_group(typed["domain"], typed["name"], description=typed["description"])

@@ -101,7 +101,7 @@ SERVER_GROUPS = RecordList[ServerGroup](
 
 
 def _most(group: ServerGroup) -> object:
-    """Return the maximum number of the group's instances on one host; empty for policies without one."""
+    """Return the maximum number of the group's instances on one host; empty for policies without a maximum."""
     return group.max_server_per_host or 1 if group.policy == ServerGroup.Policy.ANTI_AFFINITY else ""
 
 

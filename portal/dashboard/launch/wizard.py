@@ -303,7 +303,7 @@ def _of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
 
 
 def _choices_of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
-    """Return the choices that an instance was launched with, besides those in its own columns."""
+    """Return the choices of an instance's launch that are not in the columns of the instance."""
     lease = launches.lease_of(instance.id)
     result = {**launches.choices_of(wizard.context, instance), "lease_days": str(lease.days) if lease else ""}
     if result.get("image") not in {str(image.id) for image in wizard.images}:

@@ -67,7 +67,7 @@ class TemplateDetail(TemplatePage):
         return selectors.template_for(self.context, identity)
 
     def get(self, request: HttpRequest, identity: uuid.UUID) -> HttpResponse:
-        """Show the default version, or the one with the number in ``version``."""
+        """Show the default version, or the version with the number in the query's ``version``."""
         number = request.GET.get("version", "")
         if number and not (number.isascii() and number.isdigit() and len(number) < 9):
             raise Http404

@@ -185,7 +185,7 @@ class RecordList(Generic[Record]):
     find: str = "Find by name or ID"
     filters: Sequence[Filter] = ()
     order: Callable[[RequestContext], Sequence[SortKey]] | None = None
-    """The order until one is chosen, if it is not that of the column ``default``."""
+    """The order until the user chooses one, if it is not the order of the column ``default``."""
     detail: Callable[[RequestContext, QuerySet[Record]], QuerySet[Record]] | None = None
     """Adds data that only the rows of the page need: related records, counts."""
     actions: Callable[[Any], object] | None = None

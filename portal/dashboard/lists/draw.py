@@ -44,7 +44,9 @@ def foot(the_list: RecordList[Any], list_query: ListQuery, id_page: IdPage) -> F
 def headings(
     the_list: RecordList[Any], list_query: ListQuery, columns: Sequence[Column], *, ordered: bool
 ) -> SafeString:
-    """Render the headings; those that sort are links. ``ordered``: whether the default order is that of a column."""
+    """Render the headings. Headings by which the list can be sorted are links. ``ordered``: whether the default order
+    is the order of a column.
+    """
     now = list_query.sort or (the_list.default if ordered else "")
     drawn = [_heading(column, list_query, now) for column in columns]
     if the_list.actions:

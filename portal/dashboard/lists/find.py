@@ -103,7 +103,7 @@ def all_ids(context: RequestContext, the_list: RecordList[Any], list_query: List
 def present(
     context: RequestContext, the_list: RecordList[Any], list_query: ListQuery, ids: Collection[Id]
 ) -> list[Any]:
-    """Return ``ids`` without those of records that the caller does not see, in the list's order."""
+    """Return the ids among ``ids`` whose records the caller may see, in the list's order."""
     rows = the_list.records(context, list_query.values).filter(pk__in=ids)
     return list(ordered(context, the_list, list_query, rows).values_list("pk", flat=True))
 

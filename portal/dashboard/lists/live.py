@@ -16,10 +16,9 @@ from provisioning.identity import policy
 
 
 def render(the_list: RecordList[Any], query: str, events: Sequence[LoggedEvent], context: RequestContext) -> str:
-    """Return a table, whose body has the changed rows of this page of the list and the ids of all its rows, and the
-    line with their number; empty if the events change no row, or if the caller may not see the list.
-
-    ``query`` is that of ``ListQuery.live_name``. The browser puts new rows where the order has them, and removes
+    """Return a table and the line with the number of rows. The table's body has the changed rows of this page of the
+    list and the ids of all its rows. Empty if the events change no row, or if the caller may not see the list.
+    ``query`` is the query in ``ListQuery.live_name``. The browser puts new rows where the order has them, and removes
     others.
     """
     changed = None if the_list.changed is None else set(the_list.changed(events))

@@ -29,8 +29,8 @@ ID = "id"
 def resolve(request: HttpRequest, the_list: RecordList[Any], most: int = MOST) -> list[Any]:
     """Return the ids of the selected records that the caller sees, in the list's order, at most ``most``.
 
-    With ``selection=all`` these are the records that match now. Records selected by id need not match the filters any
-    longer. Unknown ids and those of other projects are ignored.
+    With ``selection=all`` these are the records that match now. Records selected by id need not match the filters
+    any longer. Unknown ids and ids of other projects' records are ignored.
     """
     data = request.POST if request.method == "POST" else request.GET
     context = cast("RequestContext", cast("PageRequest", request).context)

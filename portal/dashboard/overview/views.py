@@ -70,8 +70,8 @@ class Donut:
 
 
 def donuts(limits: Limits, *, volumes: bool = False, network: bool = False, deleted_gb: int = 0) -> list[Donut]:
-    """Return the resources of a launch, with ``volumes`` also those of volumes and snapshots, and with ``network`` the
-    floating IPs.
+    """Return the quotas of the resources of a launch; with ``volumes`` also of volumes and snapshots, with ``network``
+    of floating IPs.
 
     ``deleted_gb``: storage used by data of deleted volumes.
     """

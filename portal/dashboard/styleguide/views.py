@@ -40,7 +40,7 @@ class Example(Page):
 
 
 class Styleguide(ListPage, Example):
-    """Every component; its list is that of the flavors."""
+    """The page with every component. It has the list of flavors as an example of a list."""
 
     records = FLAVORS
     template = "dashboard/styleguide/page.html"

@@ -188,7 +188,7 @@ def _short(name: str, longest: int) -> str:
 
 
 class Placed(Protocol):
-    """A network with its id."""
+    """An object with an ``id`` that stands for a network in the drawing."""
 
     @property
     def id(self) -> Hashable: ...
@@ -200,8 +200,9 @@ N = TypeVar("N", bound=Placed)
 def ordered(networks: Sequence[N], devices: Iterable[Collection[Hashable]]) -> list[N]:
     """Return the networks with those that share a device adjacent; networks that share none come last.
 
-    Barycentre method: each device is placed at the mean of its networks, each network at the mean of its devices. The
-    networks of a device stay together; a network of several devices is placed with the one that has most networks.
+    Barycentre method: each device is placed at the mean of its networks, each network at the mean of its devices.
+    The networks of a device stay together; a network of several devices is placed with the device that has most
+    networks.
     """
     place: dict[Hashable, float] = {network.id: number for number, network in enumerate(networks)}
     joined = joins(networks, devices)

@@ -25,7 +25,7 @@ class Argument:
     optional: bool = False
     """Whether the text can be empty."""
     choices: Callable[[RequestContext], Sequence[tuple[str, str]]] | None = None
-    """Returns the choices of a caller; ``check`` accepts those of all callers."""
+    """Returns the choices of a caller; ``check`` accepts the choices of all callers."""
 
 
 @dataclass(frozen=True, slots=True)

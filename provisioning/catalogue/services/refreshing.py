@@ -34,7 +34,7 @@ def is_due() -> bool:
 def refresh() -> CatalogueIndex:
     """Read and store the index. After an error the last valid index of the same source stays in use, with ``fault``.
 
-    An index that is older than the one in use is refused, so that a replayed one does not restore old images.
+    An index that is older than the index in use is refused, so that a replayed index does not restore old images.
     """
     source, now = settings.CATALOGUE, timezone.now()
     row = CatalogueIndex.objects.filter(source=source).first() or CatalogueIndex(source=source)

@@ -82,7 +82,7 @@ def _quick(compiler: Any) -> Any:
 
 
 def _is_apart(ordering: Iterable[Any], aliases: set[str | None]) -> bool:
-    """Whether none of the terms can refer to a selected alias."""
+    """Whether the terms cannot refer to a selected alias."""
     for term in ordering:
         source = term.expression if isinstance(term, OrderBy) else term
         name: Any = source.name if type(source) is F else source  # type: ignore[attr-defined] # missing in the stubs

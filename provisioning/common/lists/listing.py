@@ -81,7 +81,7 @@ class Listing(Generic[Row]):
         return rows
 
     def page(self, rows: QuerySet[Row], part: Part, *, among: QuerySet[Row] | None = None) -> list[Row]:
-        """Return a page of the rows; arguments and errors are those of ``cut``."""
+        """Return a page of the rows. Has the arguments and raises the errors of ``cut``."""
         page = listed(self.cut(rows, part, among=among))
         return page[::-1] if part.backwards else page
 

@@ -143,7 +143,9 @@ class Evacuate(ServerAction[Evacuation]):
     )
 
     def transitions(self) -> Iterable[Transition]:
-        """Return the transitions of an evacuation; the vm_state during its tasks is the one that it ends in."""
+        """Return the transitions of an evacuation; during its tasks the server already has the vm_state in which the
+        evacuation ends.
+        """
         for vm in EVACUATED_FROM:
             yield Transition("evacuate", (vm, None), (VmState.ACTIVE, TaskState.EVACUATING))
             yield Transition("evacuate_stopped", (vm, None), (VmState.STOPPED, TaskState.EVACUATING))

@@ -345,7 +345,7 @@ def abort_live_migration(
 
 
 def force_live_migration(context: RequestContext, instance_id: uuid.UUID | str, number: str) -> None:
-    """Complete a live migration immediately; the errors are those of ``abort_live_migration``."""
+    """Complete a live migration immediately. Raises the errors of ``abort_live_migration``."""
     _control(context, instance_id, number, "complete")
 
 

@@ -113,7 +113,7 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
         return Prepared(_columns(context, instance, request), plan, plan.detail())
 
     def command(self, instance: Instance, prepared: Prepared) -> RebuildRequest | PowerRequest:
-        """Return the command to rebuild the guest, or the one to stop it if its volume is overwritten first."""
+        """Return the command to rebuild the guest, or the command to stop it if its volume is overwritten first."""
         plan: _Plan = prepared.value
         if plan.volume_image_id:
             return PowerRequest(action="stop", timeout=shutdown_seconds(instance))
@@ -180,7 +180,7 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
         return Ending(end, {**forget, "launched_at": timezone.now()})
 
     def overdue(self, instance: Instance) -> None:
-        """Extend the deadline while the volume is written: the volume has its own deadline."""
+        """Extend the deadline while the volume is overwritten, because this work has the volume's deadline."""
         if instance.task_state != TaskState.REBUILD_BLOCK_DEVICE_MAPPING:
             super().overdue(instance)
         elif volume_rebuilds.goes_on(instance):

@@ -47,7 +47,7 @@ def requested_size(context: RequestContext, instance: Instance, ref: str) -> dic
 
 
 def resized_flavor(instance: Instance, flavor: Flavor, image: Image | None, *, local_root: bool) -> dict[str, Any]:
-    """Return the copy of a flavor for ``requested_size``; ``image`` is the one of the server, if it still exists."""
+    """Return the copy of a flavor for ``requested_size``; ``image`` is the server's image, if it still exists."""
     if local_root and instance.flavor["root_gb"] and not flavor.root_gb:
         raise _disk("Resize to zero disk flavor is not allowed.")
     if flavor.flavorid == instance.flavor["flavorid"]:

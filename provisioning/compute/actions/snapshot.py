@@ -86,7 +86,9 @@ class ImageAction(HostAction[R, SnapshotRequest], Generic[R]):
         remove_image(body.image_id, unless_ready=True)
 
     def end(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Instance | None:
-        """End the task: successfully if the image has its data, whatever the host reported; else remove the image."""
+        """End the task successfully if the image has its data, even if the host has reported a failure. Otherwise
+        remove the image.
+        """
         ready = is_ready(body.image_id)
         if ready and VARIABLES in outcome.detail:
             keep_variables(body.image_id, outcome.detail[VARIABLES])

@@ -67,7 +67,7 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
     )
 
     def transitions(self) -> Iterable[Transition]:
-        """Return the transitions of a start on the same host, and those of a build on another one."""
+        """Return the transitions of a start on the same host, and of a build on another host."""
         yield from super().transitions()
         away, waiting = VmState.SHELVED_OFFLOADED, TaskState.UNSHELVING
         yield Transition("allocate_network", (away, waiting), (away, waiting))

@@ -32,7 +32,7 @@ _NOT_INHERITED = frozenset(
     | {PROPERTY}
     | BASE
 )
-"""Properties that describe the data of one image. Nova does not inherit them either. ``BASE``: an image's attributes,
+"""Properties that describe the data of one image. As in Nova, they are not inherited. ``BASE``: an image's attributes,
 which are among the image properties of a volume.
 """
 READY = (Image.Status.ACTIVE, Image.Status.DEACTIVATED)

@@ -37,7 +37,7 @@ Texts = Mapping[str, object]
 def check_demands(properties: Texts, flavor: Flavor | Texts) -> None:
     """Raise InvalidInputError, for ``imageRef`` or ``flavorRef``, when the image and the flavor contradict each other.
 
-    ``properties`` are those of the image, or of the volume's image. ``flavor`` may be an instance's copy.
+    ``properties`` are the properties of the image, or of the volume's image. ``flavor`` may be an instance's copy.
     """
     both = _Both(properties, flavor)
     for source in (FLAVOR, IMAGE):

@@ -56,7 +56,7 @@ def discard(instance: Instance) -> None:
 
 
 def store(host_id: uuid.UUID, instance_id: uuid.UUID, digest: str, packed: bytes) -> None:
-    """Store the state of a server that the host is shelving, in place of an earlier one of the same command.
+    """Store the state of a server that the host is shelving. It replaces an earlier state from the same command.
 
     Raises NotFoundError if no unfinished command of the host requests it, InvalidInputError for another SHA-256.
     """

@@ -36,7 +36,7 @@ def image_to_get(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID
 
 def image_to_send(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> Image:
     """Return an image that the host may upload: the server's task uploads an image, and the host's unfinished command
-    specifies this one.
+    names this image.
 
     Raises NotFoundError otherwise, and for a deleted image.
     """

@@ -231,8 +231,8 @@ def release_volumes_of_dead(host_id: uuid.UUID) -> None:
 
 
 def return_from_dead(host_id: uuid.UUID) -> None:
-    """Return servers to their own hosts whose evacuations to this host have failed. The host is now forced down, so
-    that its confirmation is no longer awaited.
+    """Return the servers whose evacuation to this host has failed to their own hosts. This host is now forced down, so
+    its confirmation is no longer awaited.
     """
     rows = Instance.objects.filter(_WAITS_FOR_OTHER, allocation__host_id=host_id).order_by("id")
     state.lock(rows.values_list("id", flat=True))

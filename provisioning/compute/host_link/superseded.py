@@ -26,11 +26,12 @@ _BUILD, _DESTROY = "build_request", "destroy_request"
 
 
 def repeat(instance: Instance, event: AgentEvent, command: HostCommand) -> None:
-    """Repeat the command with an attempt above the host's, in the caller's transaction; the instance then has it.
+    """Repeat the command with an attempt number above the host's, in the caller's transaction, and store the number in
+    the instance.
 
-    No effect when the record has changed since, the command was already repeated, or a deletion
-    of the server may have overtaken it. Destroy commands of servers that are not being deleted are not repeated either,
-    because the host may have a newer guest.
+    No effect when the record has changed since, the command was already repeated, or a deletion of the server may
+    have overtaken it. Also no effect for a destroy command of a server that is not being deleted, because the host may
+    have a newer guest.
     """
     if command.repeated or command.generation != instance.attempt:
         return

@@ -123,7 +123,7 @@ class Servers(uses.VolumeUser):
 @when_broken_off
 @transaction.atomic
 def connected(attachment_id: str, *, again: bool = False) -> None:
-    """Continue a build, or plug in a disk, that waits for the connection. A disk that the guest has already is updated.
+    """Continue a build, or plug in a disk, that waits for the connection. If the guest already has the disk, update it.
 
     ``again``: only if the server has no task and no unfinished command.
     """

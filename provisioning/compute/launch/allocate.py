@@ -14,7 +14,7 @@ def allocate(build: Build, host: HostState | Host) -> Step:
     """Allocate the instance's ports on the host, inside the caller's transaction; returns the step to write.
 
     A server that has run before still has its ports, which are only bound. Raises the errors of
-    ``network.services.allocate``, which another host would not avoid.
+    ``network.services.allocate``, which would also occur on another host.
     """
     started = timezone.now()
     instance = build.instance

@@ -92,7 +92,7 @@ class Build:
     source: Host | None
     """The host that an evacuation leaves."""
     root_pool: str = ""
-    """The trait of the hosts that take the root disk of an evacuated server over; empty: it is created."""
+    """The trait of the hosts that can acquire the root disk of an evacuated server; empty: the disk is created."""
     waits: bool = False
     """Whether an operator has not decided about a newer guest of the server (``newer_guests``), or the host of the
     previous attempt has not confirmed the removal. Its report casts the job again.
@@ -117,8 +117,8 @@ def _has_to_wait(instance: Instance) -> bool:
 
 
 def lock(build: Build) -> None:
-    """Lock the server until the caller's transaction ends. Raises ChangedError unless its attempt, state and host are
-    those of the build.
+    """Lock the server until the caller's transaction ends. Raises ChangedError unless attempt, state and host of the
+    server are the same as in the build.
     """
     state.lock([build.instance.id])
     if _READ(key=build.instance.id) != [tuple(getattr(build.instance, name) for name in _AS_READ)]:

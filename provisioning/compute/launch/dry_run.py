@@ -145,7 +145,7 @@ _AMOUNTS = itemgetter("memory_mb", "vcpus", "disk_gb")
 
 
 def _imagined(context: RequestContext, request: WouldFit) -> Instance:
-    """Return an unsaved instance like that of a launch, with the columns that the scheduler uses."""
+    """Return an unsaved instance as a launch would create it, with the columns that the scheduler uses."""
     image = check_image(context, request.image_id) if request.image_id else None
     flavor = _size(context, request, image)
     hints = dict(request.hints) | ({"group": request.group} if request.group else {})

@@ -41,6 +41,8 @@ def hand_off(build: Build, host: HostState | Host) -> Step:
 
 
 def creates_root(action: InstanceAction, attempt: int) -> bool:
-    """Whether the host of this attempt was to create the root disk, instead of acquiring the one in its pool."""
+    """Whether the host of this attempt had to create the root disk. Otherwise it acquired the existing disk in its
+    pool.
+    """
     sent = InstanceActionEvent.objects.filter(action=action, name="hand_off", attempt=attempt)
     return any(TAKES_ROOT not in detail for detail in sent.values_list("detail", flat=True))

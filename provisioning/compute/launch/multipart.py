@@ -87,7 +87,9 @@ def _payload(part: Message) -> bytes:
 
 
 def _archive(data: bytes) -> Message:
-    """Return an archive with the user data as its first part; the user data itself if it is such an archive."""
+    """Return a multipart archive with the user data as its first part; user data that already is such an archive is
+    returned unchanged.
+    """
     read = message_from_bytes(data)
     if _is_ours(read) and read.is_multipart():
         return read

@@ -100,7 +100,7 @@ class Instance(models.Model):
 
     @property
     def host_name(self) -> str:
-        """Name of the host; empty without one."""
+        """Name of the host; empty for an instance without a host."""
         return self.host.name if self.host else ""
 
 

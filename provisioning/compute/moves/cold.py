@@ -266,7 +266,7 @@ def _leave_other_host(instance: Instance) -> None:
 
 
 def _is_other_host_clear(instance: Instance) -> bool:
-    """Whether the host from which the server returns has no data of it, or cannot write to its data."""
+    """Whether the host from which the server returns has no data of the server, or cannot write to its data."""
     second = second_of(instance.id)
     return second is None or second.host_id == instance.host_id or is_cut_off(instance, second.host)
 
@@ -357,7 +357,7 @@ def _broke(instance: Instance, message: str) -> Instance | None:
 
 
 def is_there(instance: Instance) -> None:
-    """Record that the guest has its ports and volumes on the server's host."""
+    """Set the ports to ACTIVE and the volumes to attached, because the guest is on the server's host."""
     network.set_ports_status(instance.id, "ACTIVE")
     block_devices.plugged(block_devices.volumes_of(instance.id))
 

@@ -1,4 +1,4 @@
-"""The two hosts of a move: claim of the target, exchange of both in the record, and release of either."""
+"""The two hosts of a move: claim the target, exchange the hosts in the record, and release one of them."""
 
 from typing import Any
 

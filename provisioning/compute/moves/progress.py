@@ -1,4 +1,4 @@
-"""Progress of moves between hosts that are under way, by their bytes, with an estimate of the rest."""
+"""Progress of running moves between hosts, by their bytes, with an estimate of the remaining time."""
 
 import uuid
 from collections.abc import Collection
@@ -18,7 +18,7 @@ FORWARD = (TaskState.RESIZE_MIGRATING, TaskState.RESIZE_MIGRATED, TaskState.RESI
 TASKS = (*FORWARD, TaskState.RESIZE_REVERTING)
 """Tasks of servers that move, or return after a failure or a revert."""
 MEASURABLE = 0.05
-"""Part of the bytes from which on the rest is estimated by their rate."""
+"""Share of the bytes from which on the remaining time is estimated by the rate of the transfer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def moves_of(instance_ids: Collection[uuid.UUID]) -> dict[int, Move]:
 
 
 class _Clock:
-    """Estimates the rest of moves; reads the durations of the last moves of a kind once, if it needs them."""
+    """Estimates the remaining time of moves. Reads the durations of the last moves of a kind at most once."""
 
     def __init__(self) -> None:
         self._now = timezone.now()

@@ -35,8 +35,9 @@ RECORD = "start"
 
 
 def is_needed(instance: Instance) -> bool:
-    """Whether a server has to get disks back, because its last move was an evacuation that has failed, and its guest is
-    still the one from before. A guest that was started since, or was renumbered by a restore, has its disks.
+    """Whether disks have to be returned to a server, because its last move was an evacuation that has failed, and it
+    still has the guest from before the evacuation. A guest that was started since then, or was renumbered by a restore,
+    has its disks.
     """
     if instance.guest_attempt is None or instance.host_id is None:
         return False

@@ -29,7 +29,9 @@ class MoveRequest:
     host: str = ""
     """Name of the only acceptable host; empty: the scheduler chooses."""
     unfit: Mapping[str, str] = field(default_factory=dict)
-    """Name of a host → why it cannot take the server, whatever resources it has: a sentence without host names."""
+    """Name of a host → the reason, other than missing resources, why it cannot receive the server; it contains no host
+    names.
+    """
     live: bool = False
     """Whether the guest keeps running, with the processor that it was started with."""
 
@@ -78,7 +80,7 @@ def target_choices(request: MoveRequest) -> list[TargetChoice]:
 
 
 def have_targets(requests: Sequence[MoveRequest]) -> list[bool]:
-    """Return for each of several requests for one server whether a host could take it now. Reads the hosts once."""
+    """Return for each request, all for the same server, whether a host has the resources now. Reads the hosts once."""
     specs, options = [_spec(each) for each in requests], options_now()
     if not specs:
         return []

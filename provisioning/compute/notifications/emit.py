@@ -168,7 +168,7 @@ def _devices(instance: Instance, note: Note) -> Sequence[BlockDevice]:
 
 
 def _initiator(instance: Instance, name: str, note: Note) -> dict[str, Any]:
-    """Return the initiator: the caller, or that of the action in progress."""
+    """Return the initiator: the caller, or the initiator of the action in progress."""
     if note.context is not None:
         context = note.context
         return _request_fields(context.request_id, context.user_id, context.project_id)

@@ -1,4 +1,6 @@
-"""Table of all notifications: Nova's names for the transitions of an instance, and the notifications without one."""
+"""Table of all notifications: Nova's names for the transitions of an instance, and notifications that Nova sends
+without a transition.
+"""
 
 from collections.abc import Iterable, Mapping
 
@@ -60,8 +62,8 @@ def add_action(
 ) -> None:
     """Add the notifications of a server action.
 
-    ``name`` is Nova's name of the notification, ``record`` that of the action record. ``sends`` maps transitions to
-    notifications; a failure of one of ``tasks`` sends ``error``.
+    ``name`` is Nova's name of the notification, ``record`` the name of the action record. ``sends`` maps transitions
+    to notifications; a failure of one of ``tasks`` sends ``error``.
     """
     OF_TRANSITION.update(sends)
     ERROR_OF_TASK.update(dict.fromkeys((task.value for task in tasks), error or f"{name}.error"))

@@ -1,7 +1,6 @@
-"""Plans that empty hosts: for each server the way and the target, or the obstacle.
-
-A plan uses the checks of the actions and the scheduler, on copies of the hosts' records in which every planned server
-takes its resources. It changes nothing, so it also shows the effect of the death of a host.
+"""Plans that empty hosts: the way and the target of each server, or the reason why it stays. A plan uses the checks of
+the actions and the scheduler, on copies of the hosts' records from which the resources of every planned server are
+subtracted. It changes nothing, so it also shows the effect of the death of a host.
 """
 
 import random
@@ -251,7 +250,7 @@ def _reserve(hosts: list[HostState], raw_id: RawId, spec: RequestSpec) -> None:
 
 
 def _staying(server: Instance, refused: Sequence[PlannedMove]) -> PlannedMove:
-    """Return why a server stays; a reason that an operator can remove comes first."""
+    """Return the reason why a server stays; a reason that an operator can remove has precedence."""
     if not refused:
         first = PlannedMove(server, reason=NO_WAY)
     else:

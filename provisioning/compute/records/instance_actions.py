@@ -145,8 +145,8 @@ _FINISH = PreparedUpdate(
 
 
 def finish_all(instance_id: uuid.UUID, *well: str, message: str) -> None:
-    """Close all unfinished actions of an instance: those of the kinds ``well`` successfully, the others as failed
-    for the reason ``message``.
+    """Close all unfinished actions of an instance: actions of the kinds ``well`` as successful, others as failed with
+    the reason ``message``.
     """
     _finish_all(well)(instance_id=instance_id, now=timezone.now(), message=message)
 

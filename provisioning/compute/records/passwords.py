@@ -30,7 +30,7 @@ def sealed(password: str | None) -> str:
 
 
 def opened(instance: Instance) -> str | None:
-    """Return the decrypted password for the guest; None without one, or when its key is lost."""
+    """Return the decrypted password for the guest; None if there is no password, or if the key for it is lost."""
     if not instance.admin_password:
         return None
     try:

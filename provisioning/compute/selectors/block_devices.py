@@ -29,7 +29,7 @@ def have_volumes(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
 
 
 def tags_of_interfaces(instance: Instance) -> dict[str, str]:
-    """Return port id → tag. Tags are those of ``requested_networks``, whose entries are in the order of the
+    """Return port id → tag. The tags come from ``requested_networks``, whose entries are in the order of the
     interfaces.
     """
     requested = instance.requested_networks

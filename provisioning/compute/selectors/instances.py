@@ -1,4 +1,6 @@
-"""Queries of servers for a caller: those of its project, or all for an operator on request."""
+"""Queries for the servers that a caller may see: the servers of its project, or of all projects if an operator requests
+it.
+"""
 
 import uuid
 from collections.abc import Iterable, Sequence

@@ -31,7 +31,7 @@ MIGRATIONS = Listing[Migration](
     },
     marker="uuid",
 )
-"""``host`` is the source or destination; the time is that of the last change."""
+"""``host`` matches the source or the destination; the time is the time of the last change."""
 
 
 def migrations_for(

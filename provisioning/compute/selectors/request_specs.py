@@ -30,9 +30,9 @@ def spec_of(
 ) -> RequestSpec:
     """Return the scheduler's request for a server in its current state, which may be unsaved.
 
-    ``flavor`` replaces the server's own; ``excluded`` are hosts to exclude in addition to those on which a build of the
-    server has failed. ``group`` is the server's group if the caller has read it. ``root_pool`` is the trait of
-    the hosts that can take the server's root disk over (``root_pools.shared_pool``).
+    ``flavor`` replaces the server's own; ``excluded`` are hosts to exclude in addition to those on which a build of
+    the server has failed. ``group`` is the server's group if the caller has read it. ``root_pool`` is the trait of the
+    hosts that can acquire the server's root disk (``root_pools.shared_pool``).
     """
     chosen = instance.flavor if flavor is None else flavor
     room, hints, specs = room_of(chosen), instance.scheduler_hints, chosen.get("extra_specs", {})

@@ -14,8 +14,8 @@ def is_in_pool(instance: Instance, host: Host | None = None) -> bool:
 
 
 def shared_pool(instance: Instance, host: Host | None = None) -> str:
-    """Return the trait of the hosts that can take the server's root disk over without a copy; empty if the disk is not
-    in a pool, or if the agent of its host is too old for that.
+    """Return the trait of the hosts that can acquire the server's root disk without a copy; empty if the disk is not in
+    a pool, or if the agent of its host is too old for that.
     """
     host = host or instance.host
     if host is None or not is_in_pool(instance, host):

@@ -20,14 +20,18 @@ WHOLE = Part()
 
 
 def visible_server_groups(context: RequestContext, *, all_projects: bool = False) -> QuerySet[ServerGroup]:
-    """Return the groups of the caller's project, in any order; those of all projects on request, if allowed."""
+    """Return the groups of the caller's project, in any order. On request, and if allowed, return those of all
+    projects.
+    """
     if all_projects and policy.allows(context, ALL_PROJECTS):
         return ServerGroup.objects.all()
     return ServerGroup.objects.filter(project_id=context.project_id or NOBODY)
 
 
 def server_groups_for(context: RequestContext, part: Part = WHOLE, *, all_projects: bool = False) -> list[ServerGroup]:
-    """Return a page of the project's groups, oldest first; of those of all projects on request, if allowed."""
+    """Return a page of the project's groups, oldest first. On request, and if allowed, of the groups of all
+    projects.
+    """
     return SERVER_GROUPS.page(visible_server_groups(context, all_projects=all_projects), part)
 
 

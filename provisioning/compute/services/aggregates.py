@@ -137,8 +137,7 @@ def add_host(context: RequestContext, aggregate_id: int, host_name: str) -> Aggr
 
 @when_broken_off
 def remove_host(context: RequestContext, aggregate_id: int, host_name: str) -> Aggregate:
-    """Remove a host from an aggregate; if none of its other aggregates has a zone, the host returns to the default
-    zone.
+    """Remove a host from an aggregate; if its other aggregates have no zone, the host returns to the default zone.
 
     Raises ForbiddenError, NotFoundError, and ConflictError when the host has servers that would change their zone.
     """

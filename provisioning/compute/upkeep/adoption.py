@@ -90,8 +90,8 @@ def handle_newer(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> N
 def settle(instance: Instance) -> None:
     """Let the record follow a guest on another host if nothing prevents it.
 
-    No other host may have a guest of the server, and the server may have no volumes and no shelved image, because a
-    host's report alone must neither open a volume nor delete an image.
+    The record does not follow if another host has a guest of the server, or if the server has volumes or a shelved
+    image: a host's report alone must neither open a volume nor delete an image.
     """
     rows = newer_guests.open_of(instance.id)
     alone = instance.host_id is None or instance.power_state == PowerState.NOSTATE

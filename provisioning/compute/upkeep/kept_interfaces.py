@@ -205,8 +205,8 @@ def _differences(instance: Instance, guest: GuestState) -> dict[str, _Difference
 
 
 def _restore_addresses(port: Port, addresses: Sequence[str]) -> str:
-    """Add those of the guest's addresses to the port that are available. Returns a sentence about the added and
-    rejected addresses.
+    """Add the available ones of the guest's addresses to the port. Returns a sentence about the added and rejected
+    addresses.
     """
     restored, refused = network.restore_addresses(port, addresses)
     sentences = [f"Restored addresses: {', '.join(restored)}."] if restored else []

@@ -222,8 +222,9 @@ def _leftovers() -> list[Instance]:
     """Return instances that are deleted, or have failed on the host of their allocation, if that host is up and has no
     recent destroy command.
 
-    A server in ERROR on the host of its allocation is excluded, because the host has its disks. So is a server with
-    another host for any other reason than a failed evacuation: the doctor reports it, and its guest may still run.
+    A server in ERROR on the host of its allocation is excluded, because the host has its disks. A server that has
+    another host for any other reason than a failed evacuation is also excluded: the doctor reports it, and its guest
+    may still run.
     """
     now = timezone.now()
     lately = host_commands.to_destroy().filter(created_at__gte=now - ASK_AGAIN)

@@ -61,8 +61,8 @@ class ServerHandler(SubjectHandler[Instance]):
             reports.record_power(host_id, subject, event)
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
-        """Return the servers of a host, including those that are being deleted and those of which it is the second host
-        in a move; without deleted ones that only wait for the host's confirmation.
+        """Return the servers of a host, including servers that are being deleted, and servers of which it is the second
+        host in a move; without deleted servers that only wait for the host's confirmation.
         """
         rows = Instance.objects.filter(host_id=host_id).exclude(vm_state=VmState.DELETED).order_by("id")
         seconds = MoveAllocation.objects.filter(host_id=host_id, migration__status__in=OPEN).order_by("instance_id")

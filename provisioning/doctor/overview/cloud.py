@@ -99,7 +99,7 @@ def faults_of_host(context: RequestContext, host: Host) -> list[Finding]:
 
 
 def faults_of_pool(context: RequestContext, pool: StoragePool) -> list[Finding]:
-    """Return the faults of the pools that have this pool's name: those of the immediate checks, and those of the last
+    """Return the faults of the pools that have this pool's name: the findings of the immediate checks and of the last
     report. Raises ForbiddenError.
     """
     return _faults_about(context, {f"pool {pool.name}"})

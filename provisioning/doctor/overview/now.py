@@ -34,7 +34,7 @@ def faults() -> list[Finding]:
 
 
 def reported(run: DoctorRun | None) -> list[Finding]:
-    """Return the errors and warnings of a report that were not repaired, without those of the immediate checks."""
+    """Return the errors and warnings of a report that were not repaired, without findings of the immediate checks."""
     return [
         Finding(each["severity"], each["subject"], each["sentence"], check=each["check"])
         for each in (run.findings if run else ())

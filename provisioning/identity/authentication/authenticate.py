@@ -149,10 +149,9 @@ def authenticate(request: AuthRequest) -> SignedIn:
 
 
 def _methods(request: AuthRequest, user: User, parent: TokenData | None) -> tuple[str, ...]:
-    """Return the methods of this request and its receipt.
-
-    Raises MoreMethodsError if these methods and those of the given token are not sufficient. Raises
-    NotAuthenticatedError instead if a receipt cannot contain any of the methods.
+    """Return the methods of this request and of its receipt. Raises MoreMethodsError if these methods and the methods
+    of the given token are not sufficient. Raises NotAuthenticatedError instead if a receipt cannot contain any of the
+    methods.
     """
     before = receipts.methods_of(request.receipt, user) if request.receipt is not None else ()
     methods = tuple(dict.fromkeys((*request.methods, *before)))

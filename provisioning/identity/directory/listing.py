@@ -93,7 +93,7 @@ LISTING = Listing[Any](
 
 
 def domains(part: Part, *, within: str | None = None) -> RowPage[Domain]:
-    """Return domains; ``within``: only the one with this id."""
+    """Return domains; ``within``: only the domain with this id."""
     rows = Domain.objects.all()
     return find(rows if within is None else rows.filter(id=within), part)
 
@@ -115,7 +115,7 @@ def projects(
 
 
 def users(part: Part, *, within: str | None = None, only: uuid.UUID | None = None) -> RowPage[User]:
-    """Return users; ``only``: the one with this id."""
+    """Return users; ``only``: only the user with this id."""
     rows = _within(User.objects.all(), within)
     return find(rows if only is None else rows.filter(id=only), part)
 

@@ -166,8 +166,8 @@ def _of_cloud_or(domain_id: str | None) -> Q:
 
 
 def _narrow(rows: QuerySet[Record], text: str, *also: str, within: str = "") -> QuerySet[Record]:
-    """Return the records with the text in their name or a column of ``also``, or as their id; an empty text does not
-    filter.
+    """Return the records whose name or a column in ``also`` contains the text, or whose id equals it; an empty text
+    does not filter.
     """
     text = text.replace("\0", "")
     if text:

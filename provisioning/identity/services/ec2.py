@@ -111,8 +111,8 @@ def _trust(record: Credential) -> Trust | None:
 
 
 def _signer(access: str, is_signed_with: Callable[[str], bool], *related: str) -> Credential:
-    """Return the credential that signed a request. For an unknown key, a dummy secret is tried, to
-    take the same time.
+    """Return the credential that signed a request. For an unknown key a dummy secret is tried, so that the response
+    takes the same time.
     """
     key = credential_id(access)
     if related:

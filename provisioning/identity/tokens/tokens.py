@@ -41,8 +41,8 @@ class TokenData:
     issued_at: datetime
     expires_at: datetime
     chain: tuple[str, ...]
-    """Audit ids: first the id of this token, then those of the tokens for which it was issued, up to the first of the
-    chain.
+    """Audit ids: first the id of this token, then the ids of the tokens from which it was issued, up to the first token
+    of the chain.
     """
     domain_id: str | None = None
     system: bool = False

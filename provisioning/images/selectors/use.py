@@ -14,10 +14,9 @@ from provisioning.images.selectors.access import key, own, shared_with, usable
 
 
 def usable_image_for(context: RequestContext, image_id: str | uuid.UUID) -> Image:
-    """Return an image that the project may boot from. A shared image need not have been accepted.
-
-    Operators cannot boot from private images of other projects either. Raises InvalidInputError for ``imageRef`` if the
-    image does not exist, has no data, is deactivated, or is not a disk.
+    """Return an image that the project may boot from. A shared image need not have been accepted. Private images of
+    other projects are not found, even for operators. Raises InvalidInputError for ``imageRef`` if the image does not
+    exist, has no data, is deactivated, or is not a disk.
     """
     image = _USABLE.first(image_id=key(image_id), project_id=context.project_id or NOBODY)
     if image is None:

@@ -39,7 +39,7 @@ def locked(image_id: uuid.UUID) -> Image:
 def begin(task: type[FileTask], image: Image, **columns: Any) -> None:
     """Start a task by a conditional update, so that only one of two requests starts it.
 
-    Raises ConflictError for an image in another status than those of ``legal_from``.
+    Raises ConflictError for an image whose status is not in ``legal_from``.
     """
     if not any(move(image.id, Image.Status(status), task.status, **columns) for status in task.legal_from):
         raise ConflictError(f"Image status transition from {image.status} to {task.status} is not allowed")

@@ -44,8 +44,8 @@ class Expected:
 
 
 def largest(project_id: uuid.UUID) -> int:
-    """Return the maximum size in bytes of a project's next image: the limit of the service, or the rest of the quota if
-    that is less.
+    """Return the maximum size in bytes of a project's next image: the limit of the service, or the unused quota if that
+    is less.
     """
     left = storage_left(project_id)
     return int(settings.MAX_IMAGE_SIZE) if left is None else min(left, int(settings.MAX_IMAGE_SIZE))

@@ -38,8 +38,8 @@ class Broker(ORM):
         raise TypeError("Queue work through provisioning.jobs.queue.cast.")
 
     def dequeue(self) -> list[tuple[int, rows.ClaimedMessage]] | None:
-        """Return [(number, message)] with the next message of the topics; without one, wait for a wake-up and return
-        None.
+        """Return [(number, message)] with the next message of the topics. If there is no message, wait for a wake-up
+        and return None.
         """
         try:
             if self._listener is None:

@@ -55,7 +55,7 @@ _PUT = PreparedInsert(OrmQ, returning=("id",))
 
 
 def free(message_id: int) -> None:
-    """Release a reserved message to the workers, unless one has already taken it."""
+    """Release a reserved message to the workers, unless a worker has already taken it."""
     with transaction.atomic():
         if not JobRun.objects.filter(message_id=message_id).exists():
             OrmQ.objects.filter(id=message_id).update(lock=FREE)
@@ -67,8 +67,8 @@ def is_waiting(topic: str) -> bool:
 
 
 def claim(topics: Collection[str], group: str) -> ClaimedMessage | None:
-    """Take the oldest free message of the topics for a worker group; None if there is none, or if another group takes
-    it first.
+    """Take the oldest free message of the topics for a worker group; None if there is no free message, or if another
+    group takes it first.
     """
     now = timezone.now()
     row = _oldest(tuple(topics)).first(now=now)

@@ -39,8 +39,8 @@ def existing_opening(context: RequestContext, openings: Sequence[str]) -> Securi
 
 
 def opening_among(context: RequestContext, groups: Collection[str]) -> tuple[tuple[Opening, ...], str]:
-    """Return the services that a group of ``groups`` (ids) opens, and its id. Both are empty if none of them is a group
-    of ``existing_opening``.
+    """Return the services that one of ``groups`` (ids) opens, and the id of that group. Both are empty if none of the
+    groups comes from ``existing_opening``.
     """
     chosen: tuple[tuple[Opening, ...], ...] = (("ssh", "web"), ("ssh",), ("web",))
     for openings in chosen:

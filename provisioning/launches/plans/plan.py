@@ -152,7 +152,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def default_disk_name(position: int) -> str:
-    """Return the name of a data disk without one: ``{name}-data``, ``{name}-data-2`` …"""
+    """Return the name of a data disk that was not named: ``{name}-data``, ``{name}-data-2`` …"""
     return f"{SERVER_NAME}-data" + (f"-{position + 1}" if position else "")
 
 

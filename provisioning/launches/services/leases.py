@@ -65,7 +65,7 @@ def extend(context: RequestContext, instance_id: uuid.UUID | str) -> InstanceLea
 
 
 def set_lease(context: RequestContext, instance_id: uuid.UUID | str, days: int | None) -> InstanceLease | None:
-    """Give a server a lease that starts now, in place of an earlier one; None: the server is kept without an end.
+    """Set a server's lease, which starts now and replaces an earlier lease; None: the lease does not expire.
 
     Raises NotFoundError, ForbiddenError, InvalidInputError for ``lease_days``, and ConflictError for a fixed lease that
     would become longer.

@@ -30,7 +30,7 @@ def load(known: Iterable[WellKnown] = NAMESPACES) -> list[str]:
 
 
 def _renew(known: Iterable[WellKnown]) -> None:
-    """Replace the stored schemas of built-in properties whose description is the one of an earlier version."""
+    """Replace the stored schema of each built-in property that still has the description of an earlier version."""
     shipped = {each.name: each for each in known}
     for row in MetadefProperty.objects.filter(namespace__owner=OWNER).select_related("namespace"):
         named = shipped.get(row.namespace.namespace)

@@ -136,7 +136,7 @@ def _addresses(network: Network) -> defaultdict[uuid.UUID, list[FixedIP]]:
 
 
 def _bearers(ports: Sequence[Port]) -> dict[uuid.UUID | None, str]:
-    """Return the id of each router → the host that has its external address."""
+    """Return router id → the host that has the router's external address."""
     routers = [port.device_id for port in ports if port.device_id and port.device_owner == ROUTER_GATEWAY]
     return dict(Router.objects.filter(id__in=routers).values_list("id", "host")) if routers else {}
 

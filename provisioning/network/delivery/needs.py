@@ -235,7 +235,7 @@ class Needs:
 
 
 def networks_of_routers(router_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return the networks on which routers have a port, including those of their gateways."""
+    """Return the networks on which routers have a port, including the networks of their gateways."""
     if not router_ids:
         return set()
     rows = Port.objects.filter(device_owner__in=(ROUTER_INTERFACE, ROUTER_GATEWAY), device_id__in=router_ids)

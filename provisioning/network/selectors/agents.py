@@ -104,7 +104,7 @@ def agent(context: RequestContext, identity: str, *, all_projects: bool = False)
 
 
 def _configurations(kind: AgentType, counter: Counter[str], ports: int) -> dict[str, Any]:
-    """Return the ``configurations`` of the Neutron agent of this type, as far as they apply here."""
+    """Return the ``configurations`` of the Neutron agent of this type, with the keys that apply to Novella."""
     match kind.agent_type:
         case "DHCP agent":
             return {"dhcp_driver": "dnsmasq", "networks": counter[NETWORK]}
@@ -164,7 +164,7 @@ def providers(context: RequestContext, *, all_projects: bool = False) -> list[Pr
 
 @dataclass(frozen=True, slots=True)
 class SubnetAvailability:
-    """Addresses of one subnet: those of its allocation pools, and those in use by ports."""
+    """Addresses of one subnet: the addresses in its allocation pools, and the addresses in use by ports."""
 
     subnet: Subnet
     total: int

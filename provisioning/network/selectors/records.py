@@ -84,7 +84,7 @@ def networks_own_first(context: RequestContext) -> QuerySet[Network]:
 
 
 def own_first(context: RequestContext) -> OrderBy:
-    """Return the ordering that puts the project's own records before those of others."""
+    """Return the ordering that puts the project's own records before records of other projects."""
     return ExpressionWrapper(Q(project_id=context.project_id or NOBODY), output_field=BooleanField()).desc()
 
 

@@ -19,7 +19,7 @@ SIZE = 256
 
 
 def free_range(context: RequestContext) -> str:
-    """Return a private /24 that overlaps none of the subnets that the project sees; empty if there is none.
+    """Return a private /24 that does not overlap a subnet that the project sees; empty if there is no such range.
 
     10.0.0.0/24 is never returned, because home networks often use it.
     """

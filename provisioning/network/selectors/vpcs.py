@@ -40,7 +40,7 @@ class VpcNetwork:
 
     @property
     def cidrs(self) -> list[str]:
-        """The IPv4 ranges: the one from EC2, or those of the subnets."""
+        """The IPv4 ranges: the range that EC2 specified, or the ranges of the subnets."""
         return [self.cidr] if self.cidr else [each.cidr for each in self.subnets if each.ip_version == 4]
 
     @property

@@ -344,7 +344,7 @@ def lock_all(scope_id: uuid.UUID) -> None:
 
 
 def amount_of(amounts: Mapping[str, int | Value]) -> Case:
-    """Return the SQL expression that gives each row the amount of its resource, or 0."""
+    """Return the SQL expression for the amount of a row's resource; 0 if the resource has no amount."""
     cases = [
         When(resource=name, then=amount if isinstance(amount, Value) else Value(amount))
         for name, amount in amounts.items()

@@ -206,7 +206,7 @@ def would_fit(
     zone: str = "",
     hints: Mapping[str, Any] | None = None,
 ) -> VolumeFit:
-    """Return how many volumes of this size would fit; default type: that of the caller's project.
+    """Return how many volumes of this size would fit. The default type is the default type of the caller's project.
 
     Raises InvalidInputError, NotFoundError for the type and VolumeNotFoundError for the hints.
     """

@@ -38,7 +38,7 @@ def limits_in(specs: Mapping[str, object], size_gb: int) -> dict[str, int]:
 
 
 def kept(limits: Mapping[str, int]) -> dict[str, int]:
-    """Return the limits without those that make their combination invalid, because QEMU would then apply none of them.
+    """Return the limits without any that contradict others, because QEMU would then reject all of them.
 
     A total limit replaces read and write limits. A burst requires a limit that is not above it, and a burst length
     requires a burst.

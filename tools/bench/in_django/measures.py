@@ -1,8 +1,7 @@
 """Measures the costs of the measures of servers, inside Django: ``bin/bench measures`` runs `main` on an empty
-database, SQLite or that of NOVELLA_DATABASE_URL.
-
-It passes the frames of an hour to the services of the web processes and of the worker, with a clock of its own, and
-prints their processor time as a share of that hour. Then it fills the tables as after a month and prints their size.
+database, SQLite or the database of NOVELLA_DATABASE_URL. It passes the frames of an hour to the services of the web
+processes and of the worker, with a simulated clock, and prints their processor time as a share of that hour. Then it
+fills the tables as after a month and prints their size.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 goals.
 
 Without an option it starts new clouds with simulated hosts, one for each database. With --cloud or --auth-url it
-measures any cloud that speaks the OpenStack APIs, as a user whose quota is sufficient for the servers; give that user a
-project of its own. Servers that it makes have names of their own and are deleted at the end.
+measures any cloud that speaks the OpenStack APIs, as a user whose quota is sufficient for the servers; this user should
+have a separate project. The servers that it creates have unique names and are deleted at the end.
 """
 
 from __future__ import annotations

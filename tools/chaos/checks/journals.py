@@ -75,7 +75,9 @@ class Seen:
     """The guests, networks and pools of all simulated hosts. The id of a guest is the id of its server."""
 
     domains: Mapping[str, tuple[str, Domain]]
-    """Server → name of the host, and the domain; that of the newest attempt if two hosts of a move have one."""
+    """Server → name of the host, and the domain. If both hosts of a move have a domain, the domain of the newest
+    attempt.
+    """
     kept: Mapping[str, str]
     """Server → a host that has a domain or a disk of it."""
     twice: Mapping[str, str]
@@ -211,8 +213,8 @@ def switch_off(path: Path) -> None:
 
 
 def runs(guest: Domain) -> bool:
-    """Whether a domain can write to its disks. One that leaves by a live migration is paused until its host knows
-    whether the other one has it.
+    """Whether a domain can write to its disks. A domain that leaves by a live migration is paused until its host knows
+    whether the other host has it.
     """
     return guest.get("power") in {PowerState.RUNNING, PowerState.PAUSED} and not guest.get("leaving")
 

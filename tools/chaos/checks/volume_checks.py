@@ -89,8 +89,8 @@ def snapshots_of(volume: Volume) -> set[str]:
 
 
 def kept_snapshots(snapshots: Mapping[str, Any]) -> set[str]:
-    """Return the snapshots in a volume's data that must have a record: all except those of failed snapshots and of
-    backups.
+    """Return the snapshots in a volume's data that must have a record: all except the snapshots of backups and of
+    snapshots that have failed.
     """
     failed = {str(key) for key in Snapshot.objects.filter(status=SnapshotStatus.ERROR).values_list("id", flat=True)}
     backups = {f"{OF_BACKUPS}{key}" for key in Backup.objects.values_list("id", flat=True)}

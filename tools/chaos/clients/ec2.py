@@ -1,5 +1,5 @@
-"""The operations of clients with the EC2 API, which alternate with those of the other APIs; and the check that EC2 ids
-are stable.
+"""The operations of clients with the EC2 API, which alternate with operations of the other APIs, and the check that EC2
+ids are stable.
 """
 
 from __future__ import annotations

@@ -106,10 +106,8 @@ class Cloud:
         packets: bool = False,
         small: bool = False,
     ) -> None:
-        """Plan the programs without starting them.
-
-        ``ports`` are the port of the web and the port of the proxy in front of it. With ``packets`` each host has its
-        own network; with ``small`` there is one process of each kind.
+        """Define the programs without starting them. ``ports``: the port of web, and the port of the proxy in front of
+        it. With ``packets`` each host has its own network; with ``small`` there is one process of each kind.
         """
         self.folder, self.database = folder, database
         self.port, self.proxy_port = ports
@@ -146,8 +144,8 @@ class Cloud:
     # ----- making and running ---------------------------------------------------------------------------------------
 
     def claim(self) -> None:
-        """Create the folder, and set the environment of this process to that of all programs, so that Django can be set
-        up.
+        """Create the folder, and set this process's environment to the environment of all programs, so that Django can
+        be set up.
         """
         for name in [name for name in os.environ if name.startswith(("NOVELLA_", "DJANGO_", "OS_"))]:
             del os.environ[name]

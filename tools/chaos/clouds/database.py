@@ -44,7 +44,7 @@ class Database(ABC):
 
     @abstractmethod
     def run_in(self, in_main: Callable[[Callable[[], None]], None]) -> None:
-        """Start processes with ``in_main`` from now on, a function that calls its argument in the main thread."""
+        """Start later processes with ``in_main``, a function that calls its argument in the main thread."""
 
     @abstractmethod
     def stop(self, *, keep: bool) -> None:

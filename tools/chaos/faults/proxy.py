@@ -123,7 +123,7 @@ class Proxy:
         self._call(work)
 
     def swallow(self, host: str, way: str) -> None:
-        """Drop all data of a host from now on, in one direction (``up``, ``down``) or in ``both``. The caller cuts the
+        """Start to drop all data of a host, in one direction (``up``, ``down``) or in ``both``. The caller cuts the
         link later.
         """
 

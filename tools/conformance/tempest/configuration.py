@@ -52,8 +52,8 @@ class Administrator:
 
 
 def settings(facts: Facts, admin: Administrator, workspace: Path, *, ssh: bool = False) -> Settings:
-    """Return tempest's configuration. With ``ssh``, it signs in to guests, including those of an image that it uploads
-    from ``IMAGE``.
+    """Return tempest's configuration. With ``ssh``, tempest signs in to guests, also to guests of an image that it
+    uploads from ``IMAGE``.
 
     Raises BenchError if launches are impossible.
     """

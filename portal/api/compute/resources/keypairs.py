@@ -41,8 +41,8 @@ class KeyPairs(Resource):
 
 
 def _user(query: Mapping[str, str]) -> uuid.UUID | None:
-    """Return the id of the owner in the query, None without one; text that is not an id gives ``NOBODY``, who has no
-    key pairs.
+    """Return the id of the owner in the query; None if the query has none, and ``NOBODY``, who has no key pairs, for
+    text that is not an id.
     """
     text = query.get("user_id")
     return read_id(text) or NOBODY if text else None

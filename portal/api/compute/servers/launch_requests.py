@@ -34,7 +34,7 @@ def read_devices(server: Json) -> tuple[str, tuple[DiskRequest, ...]]:
 
 
 def tail(reference: str) -> str:
-    """Return an id, or the last part of a link to the resource, as the reference allows."""
+    """Return the id in a reference, which may be the id itself or a link that ends with it, as in Nova."""
     return reference.rstrip("/").rsplit("/", 1)[-1]
 
 

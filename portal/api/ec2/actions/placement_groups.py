@@ -69,7 +69,7 @@ def named(call: Call, name: str) -> ServerGroup:
 
 
 def of_placement(call: Call, placement: Arguments) -> ServerGroup | None:
-    """Return the group in the placement of a launch, by its name or id; None without one. Raises Ec2Error."""
+    """Return the group that a launch's placement names by name or id; None if it names no group. Raises Ec2Error."""
     name, ec2_id = placement.get("GroupName"), placement.get("GroupId")
     if name and ec2_id:
         raise errors.combination("Specify the name or the id of the placement group, not both")

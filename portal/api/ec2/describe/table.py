@@ -208,8 +208,7 @@ class Described(Table, Generic[Row]):
 
 
 def page(call: Call, items: Sequence[Item], place: Callable[[Item], Place]) -> tuple[list[Item], str | None]:
-    """Page items that have already been read, because they are few or the request specifies their ids.
-
+    """Return a page of items that have already been read, because they are few or the request specifies their ids.
     Raises Ec2Error.
     """
     limit, marker = requested_page(call)

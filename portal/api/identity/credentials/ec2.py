@@ -90,7 +90,7 @@ def _create(context: RequestContext, user: User, body: Json) -> Credential:
 
 
 def _credential(context: RequestContext, user: User, access: str) -> Credential:
-    """Return the credential of an access key. Raises NotFoundError for that of another user."""
+    """Return the credential of an access key. Raises NotFoundError for the key of another user."""
     missing = NotFoundError(f"Could not find credential: {access[:64]}.")
     try:
         found = existing_credential(context, credentials.credential_id(access), everybody=True)

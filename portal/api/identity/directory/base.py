@@ -22,10 +22,13 @@ class Resource(dialect.Resource):
 
     lists: lists.Paged
     whole_list: str = ""
-    """The rule for seeing the whole list, if it is not that of the list; other callers find their own records by name.
+    """The policy rule for the whole list, if it differs from the rule of the list; other callers find their own records
+    by name.
     """
     guarded: Collection[str] = ()
-    """Methods of a record and below it that would give a domain administrator control of a cloud administrator."""
+    """HTTP methods at the path of a record, or below it, with which a domain administrator could get the rights of a
+    cloud administrator.
+    """
 
 
 class DomainView(dialect.ResourceView):

@@ -227,7 +227,7 @@ class ProjectsView(_ProjectView, base.CollectionView):
         return super().page()
 
     def check_rule(self, request: Request) -> None:
-        """Check the rule of projects, and for a project that acts as a domain also that of domains."""
+        """Check the rule of projects, and for a project that acts as a domain also the rule of domains."""
         super().check_rule(request)
         if request.method == "POST" and self.claimed("project", "is_domain"):
             policy.enforce(self.context, "identity:create_domain")

@@ -60,7 +60,9 @@ class Attribute(frame.Attribute):
     sort: bool | str = False
     """Whether lists can be sorted by it, or the column to sort by."""
     guards: Sequence[str] = ()
-    """Verbs (``create``, ``update``, ``get``) for which it has its own policy rule, ``create_network:shared``."""
+    """Verbs (``create``, ``update``, ``get``) for which the attribute has its own policy rule, such as
+    ``create_network:shared``.
+    """
     parts: Sequence[str] = ()
     """Keys of the object, or of objects in a list, with their own rules: ``create_port:fixed_ips:ip_address``."""
 
@@ -119,7 +121,7 @@ ZONES = (
 )
 """Zones of networks and routers: the hints, and the current ones, which a list reads for all its objects together."""
 TAGS = Attribute(name="tags", kind=Many(Text()), filter=False, show=lambda row: ())
-"""Shown by every resource with tags; a list reads those of all its objects together."""
+"""Every resource with tags has this attribute. A list reads the tags of all its objects together."""
 
 
 def own_project(row: Any) -> dict[str, object]:
@@ -130,7 +132,7 @@ def own_project(row: Any) -> dict[str, object]:
 class Resource(frame.Resource):
     """The declaration of a resource, whose policy rules have the names of its operations: ``create_network``.
 
-    A resource without a table is a sequence of objects with a ``pk``; its only filters are those of its attributes.
+    A resource without a table is a sequence of objects with a ``pk``; it can be filtered by its attributes only.
 
     ``list`` and ``show`` get ``all_projects``. ``create(context, values)`` returns a new row; ``update(context, row,
     values, revision)`` and ``delete(context, row, revision)`` lock the row and compare its revision unless that is
@@ -143,13 +145,13 @@ class Resource(frame.Resource):
     narrow: Callable[[Any, Part], tuple[Sequence[Any], Part]] | None = None
     """Applies filters on other than attributes to a sequence without a table, and returns the remaining filters."""
     more: Callable[[RequestContext, Sequence[Any]], Mapping[UUID, Mapping[str, Any]]] | None = None
-    """Returns values by row id that replace those of the attributes."""
+    """Returns row id → values that replace the values of the attributes."""
     target: Callable[[Any], Mapping[str, object]] = own_project
     """Policy target of an object."""
     parent: Callable[[RequestContext, frame.Values], Mapping[str, object]] | None = None
     """Additional policy target of a new object, e.g. the owner of its network."""
     filters: Sequence[frame.Filter] = ()
-    """Filters in addition to those of the attributes."""
+    """Filters in addition to the filters by attributes."""
     before: Callable[[RequestContext], object] | None = None
     """Called before objects are read."""
     tagged: bool = True

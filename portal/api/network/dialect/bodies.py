@@ -105,7 +105,7 @@ def _with_project(values: Values) -> Values:
 
 
 def guarded(resource: Resource, verb: str, values: Mapping[str, Any]) -> list[str]:
-    """Return the policy rules of the attributes in a body, in addition to that of the operation."""
+    """Return the policy rules of the attributes in a body. They apply in addition to the rule of the operation."""
     result = []
     for name, value in values.items():
         attribute = resource.by_name[name]

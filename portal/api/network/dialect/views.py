@@ -138,7 +138,9 @@ class ListView(ResourceView, frame.ListView):
         return {resource.plural: shapes} if many else {resource.name: shapes[0]}
 
     def _as_it_is(self, row: Any) -> Any:
-        """Return a created row as its caller sees it now."""
+        """Read a created row again as the caller may see it. Return the given row if it is not visible to the
+        caller.
+        """
         try:
             found = cast("frame.Operation", self.resource.show).call(self.context, row.pk, all_projects=True)
         except NotFoundError:

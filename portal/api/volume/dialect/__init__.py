@@ -1,5 +1,5 @@
-"""The dialect of the Block Storage API: its resources, and their views: lists, and the actions that the one key in the
-body of a POST names.
+"""The dialect of the Block Storage API: declarations of resources, and views for lists and for actions. The only key in
+the body of a POST names the action.
 """
 
 import uuid

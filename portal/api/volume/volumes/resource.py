@@ -123,7 +123,7 @@ LEGACY = (
     Attachments("attachments", Checked({"type": "array"})),
     Attribute("migration_status", kinds.OPTIONAL, rule=_MIGRATION),
 )
-"""The attributes without those of later microversions, as in the response to managing a disk."""
+"""The attributes of the first microversion, which the response to managing a disk has."""
 _ACCEPTED = (
     *LEGACY,
     Attribute("group_id", kinds.ID, since=(3, 13)),

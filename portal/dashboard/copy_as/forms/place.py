@@ -10,7 +10,7 @@ MANY = "several"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A cloud as its clients see it: ``urls`` by first part of the service's path."""
+    """A cloud as its clients see it. ``urls``: first part of a service's path → the service's address."""
 
     cloud: str
     urls: Mapping[str, str]

@@ -380,7 +380,9 @@ UNSHELVE_AS_BEFORE = replace(
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """The names of an action without arguments, besides that in the API: command, method, action of the module."""
+    """The names of an action without arguments: the client's command, the SDK's method, and the action of Ansible's
+    module.
+    """
 
     command: str
     python: str
@@ -405,7 +407,7 @@ PLAIN = {
     "revert_resize": Plain("resize revert", "revert_server_resize"),
     "trigger_crash_dump": Plain("dump create", "trigger_server_crash_dump"),
 }
-"""Server action → its names; the name in the API is that of the registry."""
+"""Key of a server action → its names. The registry of actions has its name in the API."""
 
 
 def plain_action(key: str, api: str) -> Kind | None:

@@ -357,7 +357,7 @@ ICMP = frozenset({"icmp", "icmpv6", "ipv6-icmp", "1", "58"})
 
 
 def rule_values(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of RULE for the columns of a rule; the command has its own options for them."""
+    """Return the values of RULE for the columns of a rule; the command has other options for them."""
     low, high, protocol = rule.get("port_range_min"), rule.get("port_range_max"), rule.get("protocol")
     values = dict(rule) | {"ingress": rule["direction"] == "ingress", "any_protocol": protocol or "any"}
     if protocol in ICMP:

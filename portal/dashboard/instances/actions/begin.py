@@ -17,7 +17,7 @@ from provisioning.compute.states import VmState, api_status
 from provisioning.identity import policy
 
 NEVER_BUILT = (VmState.BUILDING, VmState.ERROR)
-"""States of a server without a host in which none of its host's commands can be sent."""
+"""States in which a server without a host was never built, so that no host can carry out its actions."""
 
 
 def action_named(name: str) -> tuple[ServerAction[Any], Button]:

@@ -1,4 +1,4 @@
-"""The actions of an instance as its page offers them: in groups, each possible or with the reason why it is not."""
+"""The actions that the page of an instance offers, in groups. An action that is not possible has the reason."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -60,7 +60,9 @@ ELSEWHERE: Mapping[str, str] = {
     "os-getSerialConsole": "as the serial line of the tab Console",
     "forceDelete": "as Delete of an instance that is already deleted and can be restored",
 }
-"""Action (key in the registry, otherwise its name in the Compute API) → where the page offers it besides the menu."""
+"""Action (key in the registry, or its name in the Compute API) → the part of the page, other than the menu, that offers
+it.
+"""
 ABSENT: Mapping[str, str] = {
     "refresh_ports": "The system starts it when the filters of an interface change.",
     "refresh_volume": "The system starts it when a disk of a volume changes.",
@@ -123,7 +125,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Menu:
-    """All actions that the policy allows, and the one with a button of its own."""
+    """All actions that the policy allows, and the action that has its own button."""
 
     known: Mapping[str, Item]
     """Key → item of each action that the policy allows, also those that a group does not show now."""

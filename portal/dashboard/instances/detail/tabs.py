@@ -50,7 +50,7 @@ class Tab:
 
     @property
     def route(self) -> str:
-        """The address below that of the instance."""
+        """The part of the address that follows the instance's address."""
         return f"{self.name}/" if self.name else ""
 
     @property

@@ -18,7 +18,7 @@ from provisioning.compute.selectors.catalog import key_pairs_for
 from provisioning.images import selectors as images
 
 KEPT_KEY = "="
-"""Choice of the current key pair; a text that no key pair can have as its name."""
+"""Value of the choice to keep the current key pair. No key pair can have this name."""
 
 
 class ImageForm(Form):

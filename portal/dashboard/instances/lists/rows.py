@@ -41,7 +41,7 @@ class InstanceRow:
 
     @property
     def step(self) -> compute.Step | None:
-        """The running step, or without one the first waiting step."""
+        """The running step, or the first waiting step if no step is running."""
         running = (step for step in self.steps if step.state == "running")
         return next(running, None) or next((step for step in self.steps if step.state == "waiting"), None)
 

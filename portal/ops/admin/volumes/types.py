@@ -65,7 +65,7 @@ class VolumeTypeForm(ModelForm):
 
 
 def _projects(kind: Any) -> str:
-    """Return the projects that have this type as their default type."""
+    """Return the projects whose default type is this type."""
     if kind.name == DEFAULT:
         return "every project without another"
     return f"{kind.projects} project{'' if kind.projects == 1 else 's'}" if kind.projects else "-"

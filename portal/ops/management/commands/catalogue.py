@@ -30,7 +30,7 @@ class Command(BaseCommand):
     help = "Show the image catalogue, add an image, or check and sign an index."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Define the subcommands; without one the catalogue is shown."""
+        """Define the subcommands. The command without a subcommand shows the catalogue."""
         actions = parser.add_subparsers(dest="action", metavar="show, refresh, add, check, key, sign, schema")
         show = actions.add_parser("show", help="list the images of the catalogue")
         show.add_argument("--json", action="store_true", help="print the index, as a start for one's own")

@@ -263,11 +263,9 @@ def _taken(network: Network) -> ConflictError:
 
 
 def _free_segment(network: Network) -> int:
-    """Return a free segment of the network's type.
-
-    For VXLAN this is a random VNI or the next free one after it, for VLAN the lowest free one. VNIs that hosts keep for
-    guests on unknown networks are skipped. Another network may get the segment before this one is saved: then the
-    database constraint rejects it.
+    """Return a free segment of the network's type: for VXLAN a random VNI or the next free VNI after it, for VLAN the
+    lowest free VLAN id. VNIs that hosts keep for guests on unknown networks are skipped. If another network gets the
+    segment before this network is saved, the database constraint rejects this network.
     """
     first, last = VLANS if network.network_type == VLAN else (settings.VNI_FIRST, settings.VNI_LAST)
     start = first if network.network_type == VLAN else first + secrets.randbelow(last - first + 1)

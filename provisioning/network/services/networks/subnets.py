@@ -142,8 +142,8 @@ def update_subnet(subnet: Subnet, changes: Mapping[str, Any], revision: int | No
 def delete_subnet(subnet: Subnet, revision: int | None = None) -> None:
     """Delete a subnet.
 
-    Raises SubnetInUseError while ports have addresses of it, except ports that the cloud creates by itself and
-    addresses that guests derive.
+    Raises SubnetInUseError while ports have addresses in the subnet, except ports that the cloud creates by itself
+    and addresses that guests derive.
     """
     if is_stateless(subnet):
         network_guests.lock(subnet.network)

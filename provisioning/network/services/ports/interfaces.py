@@ -128,8 +128,8 @@ def set_interface_leaving(port_id: uuid.UUID | str, *, leaving: bool) -> None:
 def set_delete_with_device(port: Port, *, value: bool) -> None:
     """Set whether an instance's interface is deleted with the instance.
 
-    If it is, it counts in the instance's quota usage, otherwise it has its own usage. Raises ConflictError if no
-    instance has the port, or if it is still being attached or detached.
+    If it is, the interface counts in the instance's quota usage; otherwise it has its own usage. Raises
+    ConflictError if no instance has the port, or if it is still being attached or detached.
     """
     with transaction.atomic():
         guest_ports.lock(port.device_id)

@@ -75,7 +75,7 @@ class Reimage(UserVolumeTask[ReimageRequest, ReimageVolumeRequest]):
 
     def prepare(self, context: RequestContext, volume: Volume, request: ReimageRequest) -> Mapping[str, Any]:
         """Raise ForbiddenError if the policy forbids reserved volumes, and InvalidVolumeError for a volume without
-        data, or with attachments that are not those of the request's server.
+        data, or with attachments to other servers than the request's.
         """
         if request.reserved:
             policy.enforce(context, "volume:reimage_reserved")

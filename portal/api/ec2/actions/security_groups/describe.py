@@ -97,7 +97,7 @@ def _traffic(permission: Permission) -> Shape:
 
 
 def rule_shapes(every: Sequence[OfGroup], *, revoked: bool = False) -> list[Shape]:
-    """Return permissions in the format of rules, each with its id. With ``revoked``, the format is that of
+    """Return permissions in the format of rules, each with its id. With ``revoked``, return them in the format of
     RevokeSecurityGroup….
     """
     group_names = GroupNames.of(
@@ -221,8 +221,8 @@ def _rules(call: Call) -> QuerySet[SecurityGroupRule]:
 def _rule_shapes(call: Call, rules: Sequence[SecurityGroupRule]) -> list[Shape | None]:
     """Return the permission of each rule.
 
-    The EC2 id of a permission is that of its first rule; the other rules are hidden. In a request the id of each rule
-    selects its permission, which is shown once.
+    The EC2 id of a permission is the id of its first rule; the other rules are hidden. In a request the id of each
+    rule selects its permission, which is shown once.
     """
     by_rule = {
         rule.id: OfGroup(group, each)
