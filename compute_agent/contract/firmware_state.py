@@ -29,7 +29,7 @@ TOO_LARGE = f"The firmware state has more than {MOST_BYTES >> 10} KiB."
 
 
 FirmwareKind = Literal["uefi", "secure"]
-"""Firmware without and with Secure Boot, whose variables differ."""
+"""UEFI firmware without and with Secure Boot. The variables of one cannot be used with the other."""
 
 
 class FirmwareState(Frozen, frozen=True):

@@ -29,7 +29,7 @@ class RemotePort(Frozen, frozen=True):
 
 class ServicePort(Frozen, frozen=True):
     """A port that belongs to no guest: the port of a network's services, which is the same on every host, or this
-    host's own port on an external network. Only the latter's addresses have a prefix length.
+    host's own port on an external network. Only the addresses on an external network have a prefix length.
     """
 
     id: str

@@ -180,8 +180,8 @@ class CommandRunner:
         self.withdraw(awaited)
 
     def withdraw(self, awaited: Collection[str] | None) -> None:
-        """Mark all commands that have not begun in this process as late, except those whose end the portal waits for.
-        ``awaited``: the ids of the latter; None if unknown: then no command is marked.
+        """Mark all commands that have not begun in this process as late, except the commands whose end the portal waits
+        for. ``awaited``: the ids of these commands; None if unknown: then no command is marked.
         """
         if awaited is None:
             return

@@ -40,8 +40,8 @@ the download.
 
 ALGORITHMS = frozenset({"sha256", "sha384", "sha512", "md5"})
 SHARED = frozenset({"raw", "qcow2", "iso", "ami", "aki", "ari"})
-"""Images of these formats share a cached file if their data is equal: equal data either fits only one of the formats,
-or gives the same file for each format that it fits.
+"""Formats whose images share a cached file if their data is equal. Equal data is valid in only one of these formats, or
+results in the same file for each of them.
 """
 CONVERT = Limits(seconds=1800, cpu_seconds=900, memory=2 << 30)
 DOWNLOAD, FLAT = ".fetched", ".flat"

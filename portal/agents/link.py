@@ -184,7 +184,9 @@ class AgentConsumer(Consumer):
         return True
 
     def _know(self) -> None:
-        """Mark the link as authenticated: it may send full reports and no longer counts as unauthenticated."""
+        """Mark the link as authenticated. It may then send full reports, and no longer uses a place of the
+        unauthenticated links.
+        """
         self._leave()
         admit: Any = self.scope.get("admit")
         if admit is not None:

@@ -33,7 +33,7 @@ LONGEST_PAGE = 1000
 class OperatorsPage:
     """A page that follows the events for operators, if the ``rule`` allows it.
 
-    It is also drawn again after ``seconds`` without an event, as if one of the ``kind`` had come; 0: never.
+    After ``seconds`` without an event it is drawn as after an event of the ``kind``; 0: never.
     """
 
     rule: str

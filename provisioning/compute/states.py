@@ -84,7 +84,9 @@ ALIVE = tuple(vm_state for vm_state in V if vm_state != V.DELETED)
 _LAUNCH: tuple[TaskState, ...] = (T.SCHEDULING, T.NETWORKING, T.BLOCK_DEVICE_MAPPING, T.SPAWNING)
 
 TRANSITIONS: list[Transition] = []
-"""All legal transitions: those of launches and of the hypervisor are defined here; each server action adds its own."""
+"""All legal transitions. Transitions of launches and of the hypervisor are defined here; each server action adds its
+own.
+"""
 LEGAL: dict[tuple[str, State], State] = {}
 """(transition, source) → target."""
 TRANSITION_NAMES: set[str] = set()

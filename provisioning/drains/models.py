@@ -15,7 +15,7 @@ class Drain(models.Model):
     """
 
     class State(models.TextChoices):
-        """``paused`` and ``cancelled`` begin no other moves; those in progress end."""
+        """In ``paused`` and ``cancelled`` no other moves begin; moves in progress are completed."""
 
         RUNNING = "running"
         PAUSED = "paused"

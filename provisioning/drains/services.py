@@ -161,7 +161,7 @@ def _item(drain: Drain, place: int, move: PlannedMove) -> DrainItem:
 
 
 def pause(context: RequestContext, drain_id: uuid.UUID | str) -> Drain:
-    """Begin no other moves; those in progress end. Raises ConflictError unless the drain is running."""
+    """Begin no other moves; moves in progress are completed. Raises ConflictError unless the drain is running."""
     return _switch(context, drain_id, _State.PAUSED, [_State.RUNNING])
 
 

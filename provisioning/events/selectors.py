@@ -66,7 +66,7 @@ def oldest_id() -> int:
 
 
 def oldest_recent_id() -> int | None:
-    """Return the lowest id of the events written within ``LATE``; None without any."""
+    """Return the lowest id of the events written within ``LATE``; None if there are no such events."""
     recent = Event.objects.filter(created_at__gt=timezone.now() - LATE)
     oldest: int | None = recent.aggregate(oldest=Min("id"))["oldest"]
     return oldest

@@ -158,7 +158,8 @@ class Tailer:
                 return
 
     def _follow_back(self) -> None:
-        """Go back when the newest id is below the last one read, because the database was replaced by an older one.
+        """Go back when the newest id is below the last id that was read, because an older database has replaced the
+        database.
 
         Otherwise no events would be passed on until the older database reaches the last id that was read. Events of the
         last minute are passed on again.

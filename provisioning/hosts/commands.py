@@ -205,7 +205,8 @@ def waits_there(command: HostCommand, host: Host | None) -> datetime | None:
 
 
 def awaited_until(unfinished_now: Iterable[HostCommand]) -> datetime | None:
-    """Return the latest time at which to check one of these commands again; None if no host works on any of them.
+    """Return the latest time until which the end of one of these commands is awaited; None if no host works on any of
+    them.
 
     A host works on a command that waits in the queue of a live host, or whose deadline has not passed.
     """

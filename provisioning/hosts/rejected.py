@@ -68,7 +68,7 @@ def due(now: datetime) -> QuerySet[RejectedReport]:
 
 
 def try_now(ids: Iterable[int]) -> int:
-    """Schedule reports for an immediate retry, also discarded ones; returns their number."""
+    """Schedule an immediate retry of the reports, including discarded reports; returns their number."""
     return RejectedReport.objects.filter(pk__in=list(ids)).update(due_at=timezone.now(), given_up_at=None, tries=1)
 
 

@@ -1,7 +1,7 @@
 """Retention of records, and the purge of expired ones in small batches.
 
-A model is either purged ``RETENTION_DAYS`` after the end of its records, or has another rule, which is described in
-words. ``tests/jobs/test_retention.py`` fails for a model with neither.
+Records of a model are purged ``RETENTION_DAYS`` after their end, or by another rule, for which the model has a
+description. ``tests/jobs/test_retention.py`` fails for a model with neither.
 """
 
 import logging

@@ -39,18 +39,18 @@ def unpack(data: bytes) -> tuple[int, ...]:
 
 
 def mean(codes: Sequence[int]) -> float | None:
-    """Return the mean of the values that are not missing; None without any."""
+    """Return the mean of the values that are not missing; None if all are missing."""
     known = len(codes) - codes.count(0)
     return sum(map(values().__getitem__, codes)) / known if known else None
 
 
 def mean_of(some: Sequence[float | None]) -> float | None:
-    """Return the mean of the known values; None without any."""
+    """Return the mean of the known values; None if no value is known."""
     known = [value for value in some if value is not None]
     return sum(known) / len(known) if known else None
 
 
 def total(all_values: Iterable[float | None]) -> float | None:
-    """Return the sum of the known values; None without any."""
+    """Return the sum of the known values; None if no value is known."""
     known = [value for value in all_values if value is not None]
     return math.fsum(known) if known else None

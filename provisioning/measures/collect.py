@@ -204,7 +204,7 @@ def _store_batch(start: int, subjects: Mapping[uuid.UUID, Points], size: int) ->
 
 
 def save(blocks: Iterable[Block]) -> None:
-    """Create or update blocks. Those of the finest resolution must be condensed afterwards."""
+    """Create or update blocks. Blocks of the finest resolution must be condensed afterwards."""
     Block.objects.bulk_create(
         blocks,
         update_conflicts=True,

@@ -92,7 +92,7 @@ def is_per_type(resource: str) -> bool:
 def raised(
     limits: Mapping[str, int], default_rows: Mapping[str, int], project_rows: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return ``limits``, the limits of a project, after those in ``FOLLOWS`` were raised.
+    """Return the limits of a project, ``limits``, after raising the limits that are in ``FOLLOWS``.
 
     ``default_rows``, ``project_rows``: resource → limit that operators have set for all projects, and for this project.
     If ``project_rows`` contains the limit to be raised, it is not raised. If only ``default_rows`` contains it, only

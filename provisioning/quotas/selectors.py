@@ -84,10 +84,8 @@ def _held_by(project_id: uuid.UUID, user_id: uuid.UUID) -> dict[str, "Detail"]:
 
 
 class Room(NamedTuple):
-    """The effective limits for a user in a project.
-
-    For each resource, ``limits`` has the limit of the project or of the user, whichever leaves less, and ``usage`` has
-    the usage that counts for this limit.
+    """The effective limits for a user in a project. For each resource, ``limits`` has the stricter of the project's and
+    the user's limit, and ``usage`` the usage that counts against it.
     """
 
     limits: dict[str, int]

@@ -73,7 +73,9 @@ def _result(
 
 
 def _names(came: Sequence[HostState], staying: Sequence[HostState]) -> tuple[str, ...]:
-    """Return the names of the first hosts that did not pass a filter; ``staying`` is in the same order as ``came``."""
+    """Return the names of the first hosts that a filter rejected. ``staying``, the accepted hosts, are in the same
+    order as ``came``.
+    """
     names: list[str] = []
     rest = iter(staying)
     awaited = next(rest, None)

@@ -144,7 +144,7 @@ class CopyTask(StatusTask[R, B], Generic[R, B]):
         """Handle a heartbeat: the host is still copying, and the new deadline is ``until``."""
 
     def progress(self, subject: R, done: int, total: int) -> None:
-        """Handle the host's report of the bytes copied so far; ``total`` 0: unknown."""
+        """Handle the host's report of the bytes copied so far. ``total`` is 0 if it is unknown."""
 
 
 def end(volume: Volume, event: AgentEvent, body: CommandBody, host_id: uuid.UUID) -> None:

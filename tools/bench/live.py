@@ -86,7 +86,7 @@ class Servers:
 
 class Commits:
     """The times at which events were committed. The committing process sends a datagram to every socket in a folder of
-    the cloud's; this socket is there too, and reads the newest event after each.
+    the cloud. A socket in this folder receives the datagrams, and after each the newest event is read.
     """
 
     def __init__(self, cloud: Cloud) -> None:

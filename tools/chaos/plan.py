@@ -232,7 +232,7 @@ OTHERS = {
     "change_drain": 1,
 }
 """Operations that do not depend on the state of a server, with weights: calls with their own paths, calls of the EC2
-API, operations on networks and volumes, and those on moves in progress and on hosts.
+API, operations on networks and volumes, operations on moves in progress, and operations on hosts.
 """
 OF_NETWORKS = ("floating_ip", "port_forwarding", "rule", "regroup", "own_network", "drop_network", "router")
 OF_VOLUMES = (

@@ -26,7 +26,7 @@ def read(message: str) -> tuple[str, bool]:
 
 
 def faults(subject: str) -> list[str]:
-    """Return the faults of a subject, apart from its words; nothing for a subject that git has written."""
+    """Return the faults of a subject's form, not of its words; no faults for a subject that git has written."""
     if WRITTEN_BY_GIT.match(subject):
         return []
     found = []

@@ -303,7 +303,7 @@ class _Work:
 
     router: RouterDocument
     plan: RouterPlan | None = None
-    """None until the router is planned, and if nothing has to be changed."""
+    """None before the router is planned, and if nothing has to be changed."""
 
 
 def _advertisements(plan: RouterPlan, desired: DesiredState) -> str:

@@ -25,7 +25,9 @@ def add(domain: ET.Element, memory_mb: int) -> None:
 
 
 def follow(mine: ET.Element, other: ET.Element) -> None:
-    """Remove the additional memory, unless the running guest on the other host has it: older ones do not."""
+    """Remove the additional memory, unless the running guest on the other host has it; guests that older agents have
+    started do not.
+    """
     line = mine.find(COMMAND_LINE)
     if line is not None and other.find(COMMAND_LINE) is None:
         mine.remove(line)

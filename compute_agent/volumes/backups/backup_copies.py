@@ -1,8 +1,8 @@
 """The volumes of a host's pools as sources and targets of backups. A storage daemon reads and writes their data.
 
 The snapshot of a backup, ``backup-<id>``, is kept until the next backup, so that the driver can return the changes
-since then (``VolumeDriver.changes``). That of an incremental backup's parent is kept too: after the newest backup is
-deleted, the next one contains the changes since the parent.
+since then (``VolumeDriver.changes``). The snapshot of an incremental backup's parent is also kept: after the newest
+backup is deleted, the next one contains the changes since the parent.
 """
 
 import logging

@@ -345,10 +345,10 @@ class RbdDriver(VolumeDriver):
         """Lock the volume for this host, and fence clients that have the image open elsewhere or had it open here.
 
         The portal has decided that only this host's daemon may open the volume; the host is recorded as the image's
-        owner. The daemon that died, or that of a failed host, would keep the image locked for half a minute. A daemon
-        on a host that is only disconnected could continue to write. A disconnected host that restarts its daemons
-        (``again``) has only an older decision of the portal. Therefore it first checks that it is still the image's
-        owner.
+        owner. Without a fence, the daemon that died, or the daemon of a failed host, would keep the image locked for
+        half a minute. A daemon on a host that is only disconnected could continue to write. A disconnected host that
+        restarts its daemons (``again``) has only an older decision of the portal. Therefore it first checks that it is
+        still the image's owner.
         """
         descriptor, image = self._reserve_name(volume_id), _image(volume_id)
         try:

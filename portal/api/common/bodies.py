@@ -71,7 +71,7 @@ def read_json(body: bytes) -> Any:
 
 
 class JSONNegotiation(BaseContentNegotiation):
-    """Responds in JSON whatever the client accepts; a body without a content type is read as JSON, other types are
+    """Responds in JSON, regardless of ``Accept``. A body without a content type is read as JSON; other types are
     rejected.
     """
 

@@ -33,7 +33,7 @@ MOST_RETRIES = 3
 """Maximum number of retries of a request that loses a race."""
 
 _SECRETS = frozenset({"adminPass", "auth_key", "blob", "console", "private_key", "remote_console", "secret"})
-"""Response members with a secret, or an address that contains one; these responses are not cached."""
+"""Members with a secret, or with an address that contains a secret. Responses with such members are not cached."""
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 

@@ -153,7 +153,7 @@ def _nothing(*specified: Any, **more: Any) -> None:
 class Entries:
     """Entries of an object: keys with values, or the names of a set such as tags. Its methods declare the operations.
 
-    The services get the ``arguments`` of the view; those that find, merge and replace return the object.
+    The services get the ``arguments`` of the view. The services that find, merge and replace return the object.
     """
 
     name: str

@@ -124,7 +124,9 @@ class Sorting:
     unknown_way: str
     way_field: str = "sort_dir"
     mismatch: str = ""
-    """Message for more directions than keys; empty: the additional ones are ignored, if they are valid."""
+    """Error message if a query has more directions than keys; empty: additional directions are ignored, but must be
+    valid.
+    """
     exact: bool = False
     """Whether several directions must be as many as the keys."""
     too_many: str = ""
@@ -203,8 +205,8 @@ def number(value: str) -> object:
 
 
 def truth(value: str, words: str, message: str, field: str | None = None) -> bool:
-    """Read a boolean in one of a service's spellings, ``true 1|false 0``. Raises InvalidInputError for another one;
-    ``message`` has the placeholder ``{value}``.
+    """Read a boolean in the service's spellings, such as ``true 1|false 0``. Raises InvalidInputError for any other
+    text; ``message`` has the placeholder ``{value}``.
     """
     true, false = (half.split() for half in words.split("|"))
     if value.lower() not in {*true, *false}:

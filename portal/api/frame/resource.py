@@ -206,7 +206,7 @@ class Resource:
     below: "Resource | None" = None
     """The resource whose objects have these."""
     short: Sequence[Attribute] = ()
-    """Attributes of its list, if a second list at ``/detail`` has all of them."""
+    """Attributes in the list of a resource that has a second list, at ``/detail``, with all attributes."""
     plural: str = ""
     path: str = ""
     parameter: str = ""

@@ -247,7 +247,7 @@ class OperationSchema(AutoSchema):
         return "\n\n".join(parts)
 
     def _sentence(self) -> str:
-        """Return the sentence of the view, the handler's docstring or, without them, the description of the rule."""
+        """Return the view's sentence, else the handler's docstring, else the description of the rule."""
         rule = policy.RULES.get(self.view.rules.get(self.method, ""))
         docstring = inspect.getdoc(getattr(self.view, self.method.lower()))
         text = self.view.sentences.get(self.method) or docstring or (rule.description if rule else "")

@@ -18,7 +18,7 @@ from provisioning.volumes.selectors.offers import type_names
 
 
 def _names() -> list[str]:
-    """Every quota of Block Storage: the general ones, and three for each volume type."""
+    """All quotas of Block Storage: general quotas, and three for each volume type."""
     return [*VOLUME, *(f"{kind}{name}" for name in type_names() for kind in PER_TYPE)]
 
 

@@ -27,7 +27,7 @@ DAILY_WRITES = "daily_writes"
 DAILY_LAUNCHES = "daily_launches"
 """Counted together with ``LAUNCHES``: the record of a deleted server is also kept for weeks."""
 _BUDGETS = {WRITES: (WRITES, DAILY_WRITES), LAUNCHES: (LAUNCHES, DAILY_LAUNCHES)}
-"""Kind → the limits that it counts against, if there are several."""
+"""Kind → the limits that it counts against, for kinds with several limits."""
 PROJECT_SHARE = 4
 """Limits of a project, as a multiple of the limits of one user: one user cannot use up the whole project's limit."""
 _WORDS = {LAUNCHES: "servers", WRITES: "changes", SEARCHES: "searches", DRY_RUNS: "dry runs"}

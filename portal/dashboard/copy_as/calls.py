@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 CLEARS = "clears_"
-"""Begins the name of a value that removes the present entries of another one."""
+"""Prefix of the name of a value that removes the present entries of another value."""
 FormName = Literal["body", "option", "python", "terraform", "ansible"]
 """``body``: JSON, as curl sends it; ``option``: of the command ``openstack``."""
 POSITIONAL = ""
@@ -141,7 +141,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """A call with its values; those that are None or empty are left out."""
+    """A call with its values, without values that are None or empty."""
 
     kind: Kind
     values: Mapping[str, Any]

@@ -106,7 +106,8 @@ def collision_of(form: Form, sent: QueryDict, record: str, context: RequestConte
 
 
 def changes(form: Form, **values: Any) -> dict[str, Any]:
-    """Return the values of the fields that the user has changed, by field; all of them if no field is different.
+    """Return the values of the fields that the user has changed, by field; the values of all fields if the user has
+    changed none.
 
     ``values``: values that differ from the cleaned ones.
     """

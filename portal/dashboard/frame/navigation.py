@@ -10,7 +10,7 @@ from provisioning.identity import policy
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A navigation entry; ``keys`` is its keyboard shortcut, in which ``-`` stands for a blank, or empty for none."""
+    """A navigation entry. ``keys``: its keyboard shortcut, in which ``-`` represents a space; empty if it has none."""
 
     section: str
     label: str

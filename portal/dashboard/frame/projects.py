@@ -1,4 +1,6 @@
-"""The scope switch: the projects, domains and system that a user may enter, and the pages to stay on after a change."""
+"""The scope switch: the projects, domains and system that a user may enter, and the pages that are shown again after a
+change.
+"""
 
 import uuid
 from collections.abc import Sequence
@@ -41,7 +43,7 @@ class ProjectSwitch:
     system: bool
     several_domains: bool
     place: str
-    """The page to stay on."""
+    """The page to show after a change of the scope."""
 
     @property
     def choices(self) -> int:

@@ -142,7 +142,7 @@ class Bar:
 
     @property
     def reserved_text(self) -> str:
-        """The reservation with its unit; empty without one."""
+        """The reservation with its unit; empty if nothing is reserved."""
         return amount(self.resource, self.reserved) if self.reserved else ""
 
     @property

@@ -42,7 +42,7 @@ class Graphs:
     url: str
     span: Span
     empty: str
-    """Why there is nothing to draw; empty if there is."""
+    """Why there is nothing to draw; empty if there is something to draw."""
     own_page: bool
     """Whether the address belongs to the page that shows the graphs."""
 

@@ -11,7 +11,7 @@ SHOWN = ("hw_machine_type", "hw_disk_bus", "hw_vif_model", "hw_video_model")
 
 
 def summary(image: Image) -> str:
-    """Describe the image's requirements in one line; empty without any."""
+    """Describe the image's requirements in one line; empty if it has none."""
     properties = image.properties
     words = [boots_by(image)]
     if properties.get(known.SECURE_BOOT.image) == "required":

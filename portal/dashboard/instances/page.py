@@ -60,7 +60,7 @@ class InstanceDialog(InstancePage):
 
     @classmethod
     def why_not(cls, context: RequestContext, instance: Instance, masters: bool) -> str:  # noqa: FBT001 - as in the menu
-        """Return why it is not possible now, as a sentence; empty if it is.
+        """Return the reason why the dialog's action is not possible now, as a sentence; empty if it is possible.
 
         ``masters``: whether the caller may override locks.
         """

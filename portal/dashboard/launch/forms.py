@@ -217,9 +217,8 @@ class LaunchForm(Form):
         )
 
     def fill(self, plan: LaunchPlan, *, locked: Collection[str] = ()) -> None:
-        """Set the initial values to the choices of a plan; where it has none, the wizard chooses.
-
-        ``locked`` fields have the value of the plan in any case, whatever is submitted.
+        """Set the initial values to the choices of a plan; the wizard chooses values that the plan does not have.
+        ``locked`` fields always have the value of the plan, even if another value is submitted.
         """
         self.copied = True
         self.locked = frozenset(locked)

@@ -254,7 +254,7 @@ class _Linked:
         return template, selectors.version_of(template)
 
     def link_form(self, version: LaunchTemplateVersion, data: QueryDict | None) -> LinkForm:
-        """Return the form with the values of the template; those in the address replace them."""
+        """Return the form with the values of the template; values in the address replace them."""
         form = LinkForm(data)
         form.fill(templates.plan_in(version), locked=version.locked)
         form.asked = version.asked or ["name"]

@@ -78,8 +78,8 @@ def find(context: RequestContext, the_list: RecordList[Any], list_query: ListQue
 def records_of(
     context: RequestContext, the_list: RecordList[Record], list_query: ListQuery, ids: Sequence[Id]
 ) -> list[Record]:
-    """Return the records with these ids in this order, with the related data of their rows; deleted ones are
-    missing.
+    """Return the records with these ids in this order, without deleted records. The related data for their rows is
+    loaded.
     """
     if not ids:
         return []

@@ -108,7 +108,7 @@ def _linked(value: Any) -> object:
 
 
 def read_columns(columns: Sequence[Any], rows: Sequence[Any]) -> None:
-    """Read the values of a page's columns, those with ``read``, for all its rows together."""
+    """Read the values of the columns that have ``read``, together for all rows of a page."""
     for each in columns:
         if getattr(each, "read", None):
             _read(each, rows)

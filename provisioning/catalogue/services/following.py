@@ -16,7 +16,7 @@ from provisioning.images.records.uses import LAUNCHED
 from provisioning.images.services.announcements import announce_record
 
 GRACE = timedelta(hours=1)
-"""Time that a replaced image stays, for launches that have chosen it."""
+"""Time for which a replaced image is kept for launches that have already chosen it."""
 FAULTS_KEPT = timedelta(days=7)
 LONGEST_FAULT = 1000
 

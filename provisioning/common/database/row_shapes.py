@@ -30,7 +30,7 @@ _CONVERTERS = "_converters_of_prepared"
 Read = TypeVar("Read")
 Row = list[Any]
 Converter = tuple[int, Callable[[Any, Any, Any], Any], Any, bool]
-"""A position, the converter of its value, the expression, and whether None stays None."""
+"""Position of a value in the row, its converter, the expression, and whether None is not converted."""
 
 
 def listed(queryset: QuerySet[Any, Read]) -> list[Read]:

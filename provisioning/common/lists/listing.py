@@ -49,7 +49,7 @@ class Part:
     marker: str | uuid.UUID | None = None
     backwards: bool = False
     offset: int = 0
-    """The number of rows that are skipped, for lists that are paged by it."""
+    """The number of rows to skip, for lists that are paged by offset."""
 
     @property
     def bounds(self) -> slice:

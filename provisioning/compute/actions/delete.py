@@ -32,7 +32,9 @@ from provisioning.hosts.selectors import is_alive
 TRIES = 20
 """Attempts to begin a delete while the server changes concurrently."""
 DESTROY_COMMANDS = 3
-"""Number of destroy commands, DELETE_TIMEOUT apart, after which the delete ends without the host's confirmation."""
+"""Number of destroy commands after which the delete ends without the host's confirmation. They are sent at intervals of
+DELETE_TIMEOUT.
+"""
 
 
 class Delete(HostAction[bool, DestroyRequest]):

@@ -113,7 +113,7 @@ class Evacuation:
     host: str = ""
     admin_password: str | None = None
     start: bool = True
-    """False: the server is stopped afterwards. A stopped server stays stopped in any case."""
+    """Whether the server is started afterwards. A server that was stopped is never started."""
 
 
 class Evacuate(ServerAction[Evacuation]):

@@ -36,7 +36,7 @@ BY_HAND = "An administrator has reset the server's state."
 
 
 class ResetState(ServerAction[Literal["active", "error"]]):
-    """Set a server to ``active`` or ``error``, whatever its task is; later reports of the host about the task are
+    """Set a server to ``active`` or ``error``, even during a task; later reports of the host about the task are
     ignored.
 
     No command is sent to the host. A server that is not yet on its host, or is being offloaded from it, loses its host.

@@ -181,8 +181,9 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
         5. allocation on the host;
         6. the command.
 
-        Without the resources on its host, the server is resized on another one, if there is one
-        (``RESIZE_ON_OTHER_HOSTS``). Also raises InvalidInputError (``flavorRef``) and OverQuotaError.
+        If its host lacks the resources, the server is resized on another host, if that is enabled
+        (``RESIZE_ON_OTHER_HOSTS``) and a host has the resources. Also raises InvalidInputError (``flavorRef``) and
+        OverQuotaError.
         """
         if not self.offered(instance):
             raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)

@@ -33,7 +33,7 @@ class SizeChoice:
     flavor: Flavor
     reason: str = ""
     moves: bool = False
-    """Whether the server moves to another host for it, because its own one lacks the resources."""
+    """Whether the resize moves the server to another host, because its own host lacks the resources."""
 
 
 def size_choices(context: RequestContext, instance: Instance) -> list[SizeChoice]:

@@ -41,7 +41,7 @@ class DrainWay:
     estimates: Callable[[], Callable[[Instance], float]]
     """Return the function that estimates the seconds of each server of a plan; it reads measurements once."""
     moves: bool = True
-    """Whether the server gets another host; False: it stays there and is stopped."""
+    """Whether the server gets another host. False: it is stopped and stays on the drained host."""
     needs: Callable[[Sequence[Instance]], Needs] = _nothing_more
     """Return the function that adds the requirements that servers of a plan have on a target only in this way."""
     unfit: Callable[[], Mapping[str, str]] = dict

@@ -198,8 +198,9 @@ def exchange(instance: Instance, guest_attempt: int | None) -> None:
     """Exchange the first and the second allocation of an instance that moves to the second host. Call it in the
     transaction that changes the instance's host, after the state transition.
 
-    The counters of hosts do not change. The first allocation gets the instance's new attempt, the second one the
-    attempt of the previous host. ``guest_attempt``: the attempt of the guest there, if it is a different one.
+    The counters of hosts do not change. The first allocation gets the instance's new attempt, and the second
+    allocation gets the attempt of the previous host. ``guest_attempt``: the attempt of the guest there, if it is a
+    different one.
     """
     first, second = Allocation.objects.get(instance=instance), MoveAllocation.objects.get(instance=instance)
     one, other = ({name: getattr(row, name) for name in _EXCHANGED} for row in (first, second))

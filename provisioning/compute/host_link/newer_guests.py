@@ -74,7 +74,7 @@ def is_current(instance: Instance, attempt: int) -> bool:
 
 
 def seen_running(instance: Instance, attempt: int) -> None:
-    """Record that a guest runs although its build has no reported end; that report may have been lost."""
+    """Record that a guest runs although no report has ended its build; the report may have been lost."""
     same = Instance.objects.filter(id=instance.id, attempt=instance.attempt, task_state=TaskState.SPAWNING)
     if attempt == instance.attempt:
         same.update(guest_attempt=attempt)

@@ -52,7 +52,7 @@ def record(
 
 
 def failures(action: InstanceAction | None) -> list[Failure]:
-    """Return the failure of each attempt of a build so far, in order."""
+    """Return the failures of the previous attempts of a build, in order."""
     if action is None:
         return []
     rows = InstanceActionEvent.objects.filter(action=action, result=instance_actions.ERROR).order_by("attempt", "id")

@@ -76,7 +76,8 @@ def directory_problem(path: str) -> str:
 
 
 def mounting(user_data: str | None, devices: Sequence[BlockDevice], mounts: Mapping[int, str]) -> str | None:
-    """Return a server's user data, in base64, with a script that formats and mounts its disks; unchanged without any.
+    """Return a server's user data, in base64, with a script that formats and mounts its disks; unchanged if there are
+    no disks to mount.
 
     A disk is identified by its serial number: the id of its volume. Only a disk without any data is formatted.
     ``mounts`` is position → directory. Raises InvalidInputError if the result is too large.

@@ -114,8 +114,8 @@ def fail(
 
 
 def _leave_new_host(instance: Instance, holder: Host) -> None:
-    """Return a server whose evacuation has failed to its own host, if the new one cannot write to its data. Otherwise
-    the new host has to confirm the removal first, or to be forced down. The host that it left keeps its guest.
+    """Return a server whose evacuation has failed to its old host, if the new host cannot write to its data. Otherwise
+    the new host has to confirm the removal first, or to be forced down. The old host keeps its guest.
     """
     if instance.host is None:
         return

@@ -34,8 +34,8 @@ class FlavorRoom:
 
 
 def room_by_flavor() -> list[FlavorRoom]:
-    """Return the enabled flavors, smallest first, each with its free capacity as if nothing else were launched; for
-    operators.
+    """Return the enabled flavors, smallest first, each with the number of its servers that would fit if only they were
+    launched; for operators.
 
     Counted by the scheduler's filters for a server without an image, in any zone.
     """

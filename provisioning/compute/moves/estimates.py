@@ -135,7 +135,7 @@ def _last_moves(kind: MoveKind) -> list[PastMove]:
 def _spans(
     servers: Iterable[uuid.UUID], actions: Iterable[str]
 ) -> Mapping[tuple[uuid.UUID, str], list[tuple[datetime, datetime]]]:
-    """Return server and action → begin and end of the successful ones."""
+    """Return (server, action) → begin and end of the successful actions."""
     rows = InstanceAction.objects.filter(instance__in=list(servers), action__in=list(actions))
     ended = rows.filter(finished_at__isnull=False, message=None).order_by()
     result = defaultdict(list)

@@ -37,7 +37,7 @@ class MoveRequest:
 
     @property
     def without(self) -> set[str]:
-        """Names of the hosts that are never targets: the server's own and the unfit ones."""
+        """Names of the hosts that are never targets: the server's own host and unfit hosts."""
         return {*self.unfit, self.instance.host_name}
 
 
@@ -48,13 +48,13 @@ class TargetChoice:
     host_id: uuid.UUID
     name: str
     reason: str = ""
-    """Why the server cannot move there; empty: it can."""
+    """Why the server cannot move to the host; empty if it can."""
     rank: int = 0
     """Place of a possible host in the scheduler's order, from 1; otherwise 0."""
 
 
 def rank_targets(request: MoveRequest) -> SchedulingAttempt:
-    """Rank the hosts except the server's own and the unfit ones, by the scheduler's filters and weighers; writes
+    """Rank the hosts by the scheduler's filters and weighers, without the server's own host and unfit hosts; writes
     nothing.
 
     Zone, hints, server group, image and flavor are requested as for a launch. A host that was requested at the launch,
@@ -64,7 +64,7 @@ def rank_targets(request: MoveRequest) -> SchedulingAttempt:
 
 
 def target_choices(request: MoveRequest) -> list[TargetChoice]:
-    """Return all hosts: the possible ones in the scheduler's order, then the others with their reasons, by name. Reads
+    """Return all hosts: possible targets in the scheduler's order, then other hosts by name, with the reasons. Reads
     the hosts once.
     """
     spec, now = replace(_spec(request), requested_host=""), options_now()

@@ -41,8 +41,8 @@ class HostDeath:
 
 
 def deaths_for(context: RequestContext) -> Sequence[HostDeath]:
-    """Return the effect of the death of each host that has servers, the worst first. Each is computed as if only this
-    host died.
+    """Return for each host that has servers the effect of its death, the worst first. Each effect is computed as if
+    only this host died.
 
     An answer is kept in this process until hosts, servers, images or attachments change, for at most ``CACHED_FOR``
     seconds. Reads the records with a number of queries that does not grow with the hosts. Raises ForbiddenError.

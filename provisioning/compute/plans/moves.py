@@ -97,7 +97,7 @@ class Plan:
 
     @property
     def staying(self) -> list[PlannedMove]:
-        """Return the servers that cannot move for another reason than their group."""
+        """Return the servers that cannot move, apart from those that only their server group prevents."""
         return [move for move in self.moves if not move.way and not move.breaks_group]
 
     @property

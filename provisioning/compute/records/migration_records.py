@@ -42,7 +42,7 @@ def open_migration(
     status: str = "pre-migrating",
 ) -> Migration:
     """Create the record of a resize or a move of the instance, whose host is the source; ``kind`` is Nova's migration
-    type. ``target`` None: it stays on its host.
+    type. ``target`` None: the instance stays on its host.
     """
     now = timezone.now()
     source = instance.host
@@ -71,8 +71,8 @@ def set_migration(instance_id: uuid.UUID, status: str) -> bool:
 
 
 def close_migration(instance_id: uuid.UUID) -> bool:
-    """Close the open records of an instance that is deleted or offloaded: a finished resize counts as confirmed, a
-    running one and one that is being reverted as failed. Returns whether there were any.
+    """Close the open records of an instance that is deleted or offloaded: a finished resize counts as confirmed; a
+    resize that is running or being reverted counts as failed. Returns whether there were any.
     """
     return _changed(instance_id, _CLOSE(instance_id=instance_id, now=timezone.now()))
 

@@ -43,7 +43,7 @@ def lock(ids: Iterable[uuid.UUID]) -> None:
     """Lock these instances and their volumes until the caller's transaction ends, on databases with row locks.
 
     The lock order is instances, volumes, quota, hosts, commands (``provisioning.volumes.state_machine.state``). To
-    prevent deadlocks, code that locks one of the later ones calls this function first.
+    prevent deadlocks, code that locks quota, hosts or commands calls this function first.
     """
     if connection.features.has_select_for_update:
         keys = list(ids)
@@ -149,7 +149,7 @@ def walk(
 
 
 def _with(instance: Instance, values: Mapping[str, Any]) -> Instance:
-    """Return a copy of the instance with these values; without any, the instance."""
+    """Return a copy of the instance with these values, or the instance itself if there are no values."""
     if not values:
         return instance
     changed = copy(instance)

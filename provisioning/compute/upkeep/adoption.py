@@ -171,7 +171,9 @@ def _insist(host_id: uuid.UUID, instance: Instance, attempt: int) -> None:
 
 
 def _follow(instance: Instance, attempt: int, power: PowerState) -> None:
-    """Set the record to its guest's attempt on the same host, and to its state if the recorded one is impossible."""
+    """Set the record's attempt to the attempt of its guest on the same host, and its state to the guest's state if the
+    recorded state is impossible.
+    """
     changes = _numbers(instance, attempt)
     if instance.task_state is None and instance.vm_state in AT_REST:
         before = instance.attempt

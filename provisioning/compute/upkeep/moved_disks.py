@@ -1,9 +1,10 @@
 """Follows guests that have switched to a volume's new data, or to another volume, while the records have lost the
 switch.
 
-A guest that has switched never returns to the old data, so the records follow the guest. A move or swap that the
-records still contain ends as if its host had reported it. A move that they have lost is recorded again, after the host
-of the new data has reported the attachment (``lost_moves``), if an operator has restored records recently.
+A guest that has switched never returns to the old data, so the records follow the guest. A move or swap that is
+still in the records ends as if its host had reported its end. A move that is missing in the records is recorded again,
+after the host of the new data has reported the attachment (``lost_moves``), if an operator has restored records
+recently.
 """
 
 import logging

@@ -42,7 +42,7 @@ _LIVE = (
     VmState.SHELVED, VmState.SOFT_DELETED,
 )  # fmt: skip
 _MOVED = (VmState.ACTIVE, VmState.PAUSED)
-"""States that become ``stopped`` without a guest; the others stay."""
+"""States that become ``stopped`` if the host no longer has a running guest; other states do not change."""
 GONE = (
     "Its guest is missing on the host: it was removed outside the cloud. Starting the server creates the guest"
     " again from its disk, if the disk still exists; otherwise rebuild or delete it."

@@ -1,5 +1,5 @@
-"""Compute resources of projects and users: which they are, their usage, counted from the records, and those that no
-quota limits, with reasons.
+"""Resources of Compute that projects and users own: the kinds, the usage counted from the records, and the kinds
+without a quota, with reasons.
 """
 
 import uuid

@@ -24,7 +24,9 @@ from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import alive, is_alive
 
 PATIENCE = timedelta(minutes=5)
-"""Age at which a host's last removal request counts as lost; the reaper repeats requests every minute."""
+"""Age at which the last request to a host to remove a server counts as lost; the reaper repeats requests every
+minute.
+"""
 AT_A_HOST = (
     VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED, VmState.RESCUED, VmState.RESIZED,
     VmState.SHELVED,
@@ -41,7 +43,7 @@ _OVER = Q(instance__vm_state=VmState.DELETED) | Q(
     instance__vm_state__in=[VmState.BUILDING, VmState.ERROR, VmState.SHELVED_OFFLOADED], instance__host=None
 )
 OVER = Prepared(lambda: Allocation.objects.filter(_OVER).values_list("id")[:1])
-"""An allocation of a deleted or moved server, if there is one."""
+"""Finds an allocation of a deleted or moved server."""
 _OF_SERVER = ("vm_state", "task_state", "version", "attempt", "host_id", "flavor", "old_flavor")
 _NEEDED = (
     "instance_id", "host_id", "attempt", "vcpus", "memory_mb", "disk_gb",

@@ -45,7 +45,7 @@ def unawaited() -> Iterator[Finding]:
 
 
 def _unawaited(command: HostCommand, instance: Instance | None, homes: set[uuid.UUID]) -> str:
-    """Return why the result of the command is not needed, or "" when it is."""
+    """Return why the result of the command is not needed; empty if it is needed."""
     if command.host_id not in homes:
         return "its host no longer exists"
     if command.kind == "destroy_request":

@@ -172,7 +172,9 @@ def connections() -> Iterator[Finding]:
 
 
 def _keeps_export(row: Attachment) -> str:
-    """Return why the other host may still use the export, or the server's host cannot; empty: neither."""
+    """Return the reason if the other host may still use the export, or if the server's host cannot use it; empty
+    otherwise.
+    """
     now, server = timezone.now(), Instance.objects.select_related("host").get(id=row.instance_id or NOBODY)
     here = {"instance": server.id, "host": row.host}
     if row.host is None or server.host is None or not is_alive(server.host, now):

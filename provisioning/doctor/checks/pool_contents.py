@@ -184,7 +184,7 @@ def _unknown_snapshots(known: _PoolRecords, stored: dict[str, StoredVolume]) -> 
 
 
 def _is_needed(what: str, key: uuid.UUID) -> bool:
-    """Return whether a copy is in progress, or a backup needs the snapshot as base of the next one."""
+    """Return whether a copy is in progress, or the next backup needs the snapshot as its base."""
     if commands.unfinished(VOLUME, key).exists() or commands.unfinished(VOLUME_COPY, key).exists():
         return True
     return what == "backup" and Backup.objects.filter(id=key, status__in=KEPT_BACKUPS).exists()

@@ -9,7 +9,7 @@ from provisioning.common.environment import env
 
 
 def load() -> None:
-    """Set the keys in the settings; missing ones are created. A process keeps the keys of its start.
+    """Set the keys in the settings; missing keys are created. A process keeps the keys that it has read at its start.
 
     A command without keys also runs where it cannot create them, and fails when it needs one.
     """

@@ -121,7 +121,7 @@ class Trust(models.Model):
     """Whether its tokens act as the trustor rather than the trustee."""
     expires_at = models.DateTimeField(null=True)
     remaining_uses = models.PositiveIntegerField(null=True)
-    """How many more tokens can be issued for it; None: unlimited."""
+    """How many more tokens can be issued for the trust; None: unlimited."""
     used_up_at = models.DateTimeField(null=True)
     redelegated_from = models.ForeignKey("self", null=True, on_delete=models.CASCADE, related_name="redelegated")
     """The trust whose token was used to create this trust."""

@@ -113,8 +113,9 @@ _STANDING = """
     AND NOT EXISTS (
         SELECT 1 FROM effective e WHERE NOT EXISTS (SELECT 1 FROM held h WHERE h.role_id = e.role_id))
 """
-"""Conditions: every trustor and trustee in the chain is enabled, none of them has invalidated earlier tokens since this
-token was issued, and the first trustor has all roles of the trust, as in Keystone. A deleted role counts as missing.
+"""Conditions: every trustor and trustee in the chain is enabled, no trustor or trustee has invalidated earlier tokens
+since this token was issued, and the first trustor has all roles of the trust, as in Keystone. A deleted role counts as
+missing.
 """
 
 

@@ -59,7 +59,9 @@ class TokenData:
 
     @property
     def audit_ids(self) -> list[str]:
-        """Audit ids as Keystone shows them: its own id, and the first one of the chain if there are several."""
+        """Audit ids as Keystone shows them: the token's own id, and the id of the first token of the chain if there are
+        several.
+        """
         return [self.chain[0]] if len(self.chain) == 1 else [self.chain[0], self.chain[-1]]
 
     def root(self) -> TokenData:

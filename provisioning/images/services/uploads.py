@@ -80,7 +80,7 @@ class Upload(FileTask):
     when_overdue = "if no process receives the data, the image is completed or `queued` again"
 
     def overdue(self, image: Image) -> None:
-        """Complete an image whose data has arrived completely; set another one back to ``queued``."""
+        """Set the image to ``active`` if all of its data has arrived, else to ``queued``."""
         if not complete(image):
             store.discard(image.id)
             move(image.id, Image.Status.SAVING, Image.Status.QUEUED)

@@ -33,7 +33,7 @@ def reap(job: str, models: Iterable[type[Model]]) -> int:
 
 
 def tasks_of_records(now: datetime) -> dict[str, tuple[int, int]]:
-    """Return kind of record → number of its running tasks, and of the overdue ones among them; one query each."""
+    """Return kind of record → numbers of its running and of its overdue tasks; one query for each kind."""
     result = {}
     for model in (*TASKS.models(), *TASKS.models("updated_at")):
         running = model._default_manager.filter(status__in=TASKS.statuses(model))

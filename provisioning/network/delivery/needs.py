@@ -172,7 +172,7 @@ class Needs:
     def of_floating_ip(self, floating: FloatingIP) -> list[Host]:
         """Return the hosts that need the floating IP; the first host serves its address.
 
-        This is the host of its port, and of a port that is being migrated also the second one. If the floating IP only
+        This is the host of its port; for a port that is being migrated also its second host. If the floating IP only
         forwards ports, or if the fixed address may move between guests, it is the host with the router's external
         address, followed by the hosts of the guests.
         """

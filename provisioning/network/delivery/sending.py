@@ -44,7 +44,7 @@ UNKNOWN = "?"
 LEAP = 1_000
 """Added to the generation when a host rejects it as outdated without reporting its own."""
 HIGHEST = 2**62
-"""Limit of the generations that are accepted from hosts: the next ones must fit into the column."""
+"""Maximum generation that is accepted from hosts: later generations must also fit into the column."""
 LARGE, PER_SECOND = 256 * 1024, 64 * 1024
 """Network documents of at least ``LARGE`` bytes are sent to a host at ``PER_SECOND`` bytes per second at most."""
 ORDER = (SECURITY_GROUP, NETWORK, ROUTER, FLOATING_IP)

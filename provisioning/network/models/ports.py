@@ -52,7 +52,7 @@ class Port(Named):
 
     @property
     def shown_status(self) -> str:
-        """The status that users see: DOWN if the port is administratively down, whatever its device reports."""
+        """The status that users see: DOWN if the port is administratively down, otherwise the status of its device."""
         return self.status if self.admin_state_up else "DOWN"
 
 

@@ -130,7 +130,9 @@ def _legs(networks: Sequence[Network]) -> dict[uuid.UUID, set[uuid.UUID]]:
 
 
 def table_routers_for(context: RequestContext) -> QuerySet[Router]:
-    """Return the caller's routers that are route tables: those attached to a VPC, and those created with one."""
+    """Return the caller's routers that are route tables: routers that are attached to a VPC or were created with
+    one.
+    """
     networks = vpc_networks_for(context).values("pk")
     legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, network__in=networks, device_id__isnull=False)
     created = Vpc.objects.filter(network__in=networks).values("router_id")
@@ -180,7 +182,7 @@ def gateway_rows_for(context: RequestContext) -> tuple[QuerySet[Any], QuerySet[A
     """Return the project's internet gateways as stored gateways and as routers.
 
     EC2 has created some of them. The others represent routers that the Networking API has connected to an external
-    network; such a gateway may not be stored: then `gateway_of` gives it the id and time of its router.
+    network; such a gateway may not be stored; `gateway_of` then uses the id and the time of its router.
     """
     stored = InternetGateway.objects.filter(own(context)).filter(Q(made=True) | Q(router__gateway_port__isnull=False))
     known = InternetGateway.objects.filter(router__isnull=False).values("router_id")

@@ -197,7 +197,7 @@ def _raise_within_limits(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, 
 
 @cache
 def _raise(resources: tuple[str, ...], bounded: frozenset[str], column: str) -> Prepared[str]:
-    """Return the statement that raises these counters by their amounts, those in ``bounded`` up to a limit."""
+    """Return the statement that raises these counters by their amounts; counters in ``bounded`` have a maximum."""
 
     def rows(scope_id: Value, **values: Value) -> tuple[QuerySet[QuotaUsage, str], dict[str, Any]]:
         fits = Q(pk__in=[])

@@ -44,7 +44,7 @@ def stand() -> tuple[User, Project]:
 
 
 def fill(user: User, project: Project, begin: int, end: int) -> None:
-    """Insert servers with everything that lists show of them."""
+    """Insert servers with all data that lists show."""
     host, _ = Host.objects.get_or_create(name="bench")
     network, _ = Network.objects.get_or_create(project_id=project.id, name="net", bridge="br-bench")
     subnet, _ = Subnet.objects.get_or_create(

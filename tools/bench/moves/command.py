@@ -86,7 +86,7 @@ class Found:
     bare_pauses: list[float] = field(default_factory=list)
     """Times in which the guest was paused, by the events of libvirt."""
     rest: list[float] = field(default_factory=list)
-    """Longest times without a reply while the guest stayed where it was."""
+    """Longest times without a reply while the guest was not migrated."""
     pauses: list[float] = field(default_factory=list)
     dirty_pauses: list[float] = field(default_factory=list)
     pings: list[tuple[int, int]] = field(default_factory=list)
@@ -103,8 +103,8 @@ class Found:
 
 
 def part_live(mover: Mover, found: Found, image: Path | None, times: int, aborts: int, dice: random.Random) -> None:
-    """Migrate a guest with an open connection live, in turns with the bare calls; then abort migrations. ``image``: of
-    the guest of the bare calls; None: without them.
+    """Migrate a guest with an open connection live, in turns with the bare calls of libvirt; then abort migrations.
+    ``image``: the image of the guest for the bare calls; None: no bare calls.
     """
     server, counter = mover.launch("moved", WAITS + COUNTS), Counter()
     address = mover.floating_ip(server)

@@ -32,7 +32,7 @@ def judged(what: str, values: Sequence[float], goal: float) -> Row:
 
 
 def sums(some: Sequence[float], others: Sequence[float]) -> list[float]:
-    """Return all sums of a value of ``some`` and a value of ``others``: two steps that are measured separately and
-    happen one after the other.
+    """Return all sums of a value of ``some`` and a value of ``others``, the durations of two successive steps that are
+    measured separately.
     """
     return [one + other for one in some for other in others]

@@ -80,7 +80,7 @@ def without_volumes(seen: Seen) -> list[Finding]:
 
 
 def without_networks(seen: Seen) -> list[Finding]:
-    """Return the errors after the projects' networks were deleted, too; no host may still have a network resource."""
+    """Return the errors after the projects' networks were also deleted: no host may still have a network resource."""
     left = [
         wrong(f"host {host}", f"It still knows of {sorted(known)[0]}.")
         for host, known in seen.reported.items()

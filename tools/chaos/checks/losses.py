@@ -128,7 +128,7 @@ def destroyed(loss: Loss, seen: Seen, images: Path) -> Iterator[Finding]:
 
 
 def _has_to_stay(loss: Loss, uuid: str, host: str) -> bool:
-    """Return whether the server was at rest on the host in the last records, and is not deleted in the kept records."""
+    """Return whether the server had no task on the host in the last records, and is not deleted in the kept records."""
     last, kept = loss.last.servers.get(uuid), loss.kept.servers.get(uuid)
     if last is None or last.host != host or last.task_state is not None or last.ends:
         return False

@@ -165,7 +165,7 @@ class Sqlite(Database):
                     sender.sendto(b"1", str(path))
 
     def copy(self, path: Path) -> None:
-        """Use the function of SQLite that ``sqlite3 db.sqlite3 ".backup ..."`` uses, too."""
+        """Copy the database with the same function of SQLite as ``sqlite3 db.sqlite3 ".backup ..."``."""
         with closing(self._connect()) as connection, closing(sqlite3.connect(path)) as there:
             connection.backup(there)
 

@@ -72,7 +72,7 @@ def _delete_volume(view: dialect.ResourceView, identity: str) -> None:
 
 
 def _attachments(volume: Volume) -> list[dict[str, str]]:
-    """Return the attachments of a volume; as in Nova, one empty object without any."""
+    """Return the attachments of a volume; if there are none, one empty object, as in Nova."""
     found = [
         {
             "id": str(volume.id),

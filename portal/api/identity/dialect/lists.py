@@ -1,4 +1,4 @@
-"""Keystone's lists: whole ones, ones that are filtered and paged in memory, and ones that the database pages.
+"""Keystone's lists: unpaged lists, lists that are filtered and paged in memory, and lists that the database pages.
 
 Also parts of requests and responses: ids, additional attributes, times, links, names, queries.
 """
@@ -240,7 +240,7 @@ class Paged(Lists):
 
     @cached_property
     def every_filter(self) -> Sequence[Filter]:
-        """The filters, and those by a part of the text."""
+        """The declared filters, and the filters by a part of an attribute's text."""
         return (*self.filters, *(Filter(self.by_part + way, every_value=True) for way in _INEXACT))
 
     @property

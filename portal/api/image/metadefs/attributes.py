@@ -100,7 +100,7 @@ def items_of(attributes: tuple[Attribute, ...]) -> Schema:
 
 
 def shape_of(row: Any, attributes: tuple[Attribute, ...]) -> Json:
-    """Return an object inside another one, without unset attributes."""
+    """Return the shape of an object inside another object, without unset attributes."""
     found = {each.name: each.value_of(row) for each in attributes}
     return {name: value for name, value in found.items() if value is not None}
 

@@ -58,7 +58,7 @@ class Attribute(frame.Attribute):
     filter: frame.Filter | bool = True
     """Filter in lists: the column if True, none if False."""
     sort: bool | str = False
-    """Whether lists can be sorted by it, or the column to sort by."""
+    """Whether lists can be sorted by the attribute; a text is the name of the column to sort by."""
     guards: Sequence[str] = ()
     """Verbs (``create``, ``update``, ``get``) for which the attribute has its own policy rule, such as
     ``create_network:shared``.
@@ -119,7 +119,9 @@ ZONES = (
     ),
     Attribute(name="availability_zones", kind=Many(Text()), filter=False, show=lambda row: ()),
 )
-"""Zones of networks and routers: the hints, and the current ones, which a list reads for all its objects together."""
+"""Zones of networks and routers: the hints, and the current zones. A list reads the zones of all its objects
+together.
+"""
 TAGS = Attribute(name="tags", kind=Many(Text()), filter=False, show=lambda row: ())
 """Every resource with tags has this attribute. A list reads the tags of all its objects together."""
 
@@ -189,7 +191,7 @@ class Resource(frame.Resource):
 
     @cached_property
     def every_filter(self) -> Sequence[frame.Filter]:
-        """The filters of all attributes, for those who may see them, and the others."""
+        """The filters by attributes, which apply if the caller may see the attribute, and other filters."""
         result = [each.declared_filter for each in self.attributes if each.declared_filter]
         if "updated_at" in self.by_name:
             result.append(frame.Filter("changed_since", condition=_changed_since))

@@ -60,7 +60,7 @@ class ResourceView(frame.ResourceView):
         return cast("frame.Operation", self.resource.show).call(self.context, identity, all_projects=self.operator)
 
     def selected(self) -> Sequence[Attribute]:
-        """Return the attributes in ``fields``, or all without any."""
+        """Return the attributes in ``fields``, or all attributes if the query has no ``fields``."""
         fields = fields_of(self.request)
         return [each for each in self.resource.attributes if not fields or each.name in fields]
 

@@ -195,7 +195,7 @@ def _of_range(side: str) -> Filter:
 
 
 def _ports(side: str) -> tuple[Attribute, Attribute]:
-    """Return the attributes for the ports of a side; a body sets one of them."""
+    """Return the attributes for the ports of one side (internal or external); a body sets one of them."""
     attribute = partial(Attribute, post=True, put=True, filter=False, sort=f"{side}_port_first")
     return (
         attribute(name=f"{side}_port", kind=kinds.OrNone(PORT), show=partial(port_of, side=side)),

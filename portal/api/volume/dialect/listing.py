@@ -126,7 +126,7 @@ class Lists:
 
     @cached_property
     def every_filter(self) -> Sequence[Filter]:
-        """The filters, and those for parts of texts."""
+        """The declared filters, and the filters by a part of an attribute's text."""
         likes = [
             replace(each, name=f"{each.name}~", lookup=f"{each.lookup}__icontains", read=str, since=LIKE)
             for each in self.filters

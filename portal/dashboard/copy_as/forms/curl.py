@@ -74,7 +74,7 @@ def _request(call: Call, place: Place, variables: Variables) -> str:
 
 
 def _data(body: Any, variables: Variables) -> str:
-    """Return the body as one word; jq fills in variables, so that their content stays a JSON string."""
+    """Return the body as one word of the shell. jq inserts variables, so that their content is always a JSON string."""
     names: dict[str, str] = {}
 
     def name_of(value: Any) -> str:

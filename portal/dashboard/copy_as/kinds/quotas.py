@@ -108,8 +108,8 @@ def _of_type(kind: Kind, resource: str, limited: str) -> Kind:
 
 
 def limit_calls(project: str, limits: Mapping[str, int]) -> tuple[list[Call], list[str]]:
-    """Return the calls that set limits of a project, and the resources that no call limits. An empty project stands for
-    the defaults.
+    """Return the calls that set limits of a project, and the resources whose limits no call can set. An empty project
+    means the defaults.
     """
     kinds = (COMPUTE_QUOTAS, NETWORK_QUOTAS, VOLUME_QUOTAS) if project else (COMPUTE_DEFAULTS, VOLUME_DEFAULTS)
     fixed = {"project": project or "default", **({"force": True} if project else {})}

@@ -37,8 +37,8 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ("Name and labels", (("rename",), ("tags",), ("metadata",))),
     ("Keep or delete", (("lock", "unlock"), ("shelve", "unshelve"), ("offload",), ("restore", "delete"))),
 )
-"""Group → places of its menu, each with alternatives by key: those that are possible are shown, or else the first one
-with the reason.
+"""Group → entries of its menu, each with alternatives by key. All possible alternatives are shown; if none is possible,
+the first one is shown with the reason.
 """
 PRIMARY = (
     *("confirm_resize", "restore", "unrescue", "unshelve", "unpause", "resume", "power_on", "power_off", "reboot_hard"),
@@ -108,7 +108,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An entry for one instance; ``why`` is the reason why it is not possible now; empty if it is."""
+    """An entry for one instance. ``why``: the reason why it is not possible now; empty if it is possible."""
 
     entry: Entry
     url: str

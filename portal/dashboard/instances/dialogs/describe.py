@@ -74,7 +74,7 @@ class TagsForm(Form):
 
 
 class EditTags(InstanceSheet):
-    """Edits all tags as one text; those that the text lacks are removed."""
+    """Edits all tags as one text. Tags that are not in the text are removed."""
 
     edits = True
     path, label, icon = "tags", "Edit tags", "tags"
@@ -113,7 +113,7 @@ class MetadataForm(Form):
 
 
 class EditMetadata(InstanceSheet):
-    """Edits all pairs as one text; those that the text lacks are removed."""
+    """Edits all pairs as one text. Pairs that are not in the text are removed."""
 
     edits = True
     path, label, icon = "metadata", "Edit metadata", "braces"

@@ -23,7 +23,7 @@ TO_HOST_LIVE = "os_compute_api:os-migrate-server:migrate_live:host"
 
 
 class MigrateForm(Form):
-    """The host, for those who may choose one."""
+    """The host, for callers who may choose it."""
 
     service_fields = {"host": "host"}
 

@@ -27,7 +27,7 @@ class ResizeForm(Form):
 
 
 class Resize(InstanceSheet):
-    """Gives the instance another size, on its own host if that has the resources."""
+    """Resizes the instance, on its own host if that host has the resources."""
 
     path, label, icon, action = "resize", "Resize", "arrows-angle-expand", "resize"
     heading, submit = "Resize {name}", "Resize"

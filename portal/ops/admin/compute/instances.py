@@ -79,7 +79,7 @@ def _steps(action: InstanceAction) -> SafeString:
 
 
 class ActionInline(TabularInline):
-    """Actions on the instance and their users; kept as long as the record of a deleted instance."""
+    """Actions on the instance and their users. They are deleted with the record of the instance."""
 
     model = InstanceAction
     formset = NewestActions

@@ -251,7 +251,9 @@ def _check_unused(call: Call, name: str) -> None:
 
 @contextmanager
 def _named_alone(call: Call, name: str) -> Iterator[None]:
-    """Ensure that an image name is unique. Raises Ec2Error if an image has the name, or is being created with it."""
+    """Ensure that an image name is unique. Raises Ec2Error if an image, also one that is still being created, has the
+    name.
+    """
     with client_tokens.alone(client_tokens.Owner(call.project_id, NOBODY, "AMI name"), name) as first:
         if not first:
             raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {name} is already in use")

@@ -363,8 +363,8 @@ def _on_subnet(call: Call, specified: str, address: str | None) -> NetworkReques
 
 
 def _groups(specified: Sequence[str], named: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the UUIDs of the EC2 ids ``specified``, followed by the names ``named``; None without any, which means
-    the project's default group.
+    """Return the UUIDs of the EC2 ids ``specified``, followed by the names ``named``. If both are empty, return None,
+    which means the project's default group.
     """
     by_id = names.resources(names.GROUP, specified)
     return (*(str(by_id[each]) for each in specified), *named) or None
