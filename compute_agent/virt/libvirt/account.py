@@ -29,6 +29,16 @@ class Account:
     def is_root(self) -> bool:
         return self.uid == 0
 
+    def may_use(self, device: Path) -> bool:
+        """Return whether the account may read and write the device, as its owner or through a group."""
+        about = device.stat()
+        if about.st_uid == self.uid:
+            return about.st_mode & 0o600 == 0o600
+        groups = {self.gid, *(group.gr_gid for group in grp.getgrall() if self.name in group.gr_mem)}
+        if about.st_gid in groups:
+            return about.st_mode & 0o060 == 0o060
+        return about.st_mode & 0o006 == 0o006
+
     def change_owner(self, path: Path, mode: int) -> None:
         """Change the owner of a file or directory to the account. Only root may be able to write to the parent
         directory.
@@ -64,7 +74,7 @@ def choose(settings: AgentSettings, virt_type: str) -> Account:
     if chosen is None:
         log.warning("Guests run as root: create a user for them (useradd --system %s).", KNOWN[0])
         return ROOT
-    if virt_type == "kvm" and not _may_use(DEVICE, chosen):
+    if virt_type == "kvm" and not chosen.may_use(DEVICE):
         log.warning("Guests run as root: user %s may not use %s; add it to the group that may.", chosen.name, DEVICE)
         return ROOT
     return chosen
@@ -76,14 +86,3 @@ def _lookup(name: str) -> Account | None:
     except KeyError:
         return None
     return Account(name, entry.pw_uid, entry.pw_gid)
-
-
-def _may_use(device: Path, account: Account) -> bool:
-    """Return whether the account may read and write the device, as its owner or through a group."""
-    about = device.stat()
-    if about.st_uid == account.uid:
-        return about.st_mode & 0o600 == 0o600
-    groups = {account.gid, *(group.gr_gid for group in grp.getgrall() if account.name in group.gr_mem)}
-    if about.st_gid in groups:
-        return about.st_mode & 0o060 == 0o060
-    return about.st_mode & 0o006 == 0o006

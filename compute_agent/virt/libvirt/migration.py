@@ -49,7 +49,9 @@ XML = libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE
 SWITCHING = (libvirt.VIR_DOMAIN_EVENT_SUSPENDED_MIGRATED, libvirt.VIR_DOMAIN_EVENT_SUSPENDED_POSTCOPY)
 """Details of the event of a guest that is paused for the switch."""
 MIGRATED = [libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_MIGRATION]
-USERFAULTS = Path("/proc/sys/vm/unprivileged_userfaultfd")
+USERFAULTS, USERFAULT_DEVICE = Path("/proc/sys/vm/unprivileged_userfaultfd"), Path("/dev/userfaultfd")
+USES_DEVICE = 8_001_000
+"""The version of QEMU from which on it certainly opens the device."""
 ENDED = [libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_POSTCOPY_FAILED]
 
 
@@ -300,7 +302,7 @@ class _LibvirtArrival(Arrival):
         plausible = all(DISK_NAME.fullmatch(name) and 0 < size <= LARGEST_DISK for name, size in decoded.sizes.items())
         if not plausible or len(decoded.sizes) > MOST_DISKS or len(decoded.seed) > MOST_SEED:
             raise UnsupportedError("The other host has sent no plausible guest.")
-        decoded.post_copy = decoded.post_copy and can_post_copy(self._paths.account)
+        decoded.post_copy = decoded.post_copy and can_post_copy(self._paths.account, self._connection.getVersion())
         self._offer = decoded
         own = self._driver._xml(self._spec, self._attempt)
         self._xml = arriving_xml(own, decoded.xml)
@@ -399,14 +401,19 @@ class _LibvirtArrival(Arrival):
         self._driver._undefine(uuid)
 
 
-def can_post_copy(account: Account) -> bool:
-    """Return whether QEMU may handle page faults of its memory in the kernel. Linux allows it only for root, unless the
-    operator has set ``vm.unprivileged_userfaultfd``.
+def can_post_copy(account: Account, qemu: int) -> bool:
+    """Return whether QEMU may handle page faults of its memory in the kernel. ``qemu``: libvirt's number of its
+    version.
+
+    Linux allows it for processes with a capability that libvirt removes from each QEMU, whatever its account; for all,
+    if the operator has set ``vm.unprivileged_userfaultfd``; and for those that may open a device, which old versions of
+    QEMU do not use.
     """
     try:
-        return account.is_root or USERFAULTS.read_text().strip() != "0"
+        unprivileged = USERFAULTS.read_text().strip() != "0"
     except OSError:
         return True  # the kernel does not distinguish
+    return unprivileged or (qemu >= USES_DEVICE and USERFAULT_DEVICE.exists() and account.may_use(USERFAULT_DEVICE))
 
 
 def _named(cookie: bytes, host: str) -> bytes:
