@@ -19,6 +19,8 @@ UNDECIDED = "migration_undecided"
 """Error code of the sending host when the connection ended after the transfer: the guest is paused here,
 and may run on the other host.
 """
+TIME_LIMIT = "migration_time_limit"
+"""Error code of the sending host when the migration has reached its time limit: the guest continues here."""
 ADDRESS, PORT = "address", "port"
 """Details of the step ``listen`` of the receiving host."""
 

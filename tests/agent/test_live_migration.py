@@ -19,6 +19,7 @@ from compute_agent.contract.migration import (
     ADDRESS,
     PORT,
     RECEIVER_TRAIT,
+    TIME_LIMIT,
     UNDECIDED,
     ControlMigrationCall,
     KeepLiveRequest,
@@ -197,7 +198,8 @@ async def test_the_time_limit_ends_a_migration(tmp_path: Path, at_limit: str, ki
         two.source_driver.hold_migrations.clear()
         receive = two.receive
         send = two.send(await two.listening(receive), time_limit=1, at_limit=at_limit)
-        assert (await two.source.do(send)).kind == kind
+        end = await two.source.do(send)
+        assert (end.kind, end.error_code) == (kind, TIME_LIMIT if kind == "failed" else "")
         assert (await two.target.end_of(receive)).kind == kind
 
 

@@ -13,6 +13,7 @@ from compute_agent.contract.commands import DestroyRequest
 from compute_agent.contract.messages import Command
 from compute_agent.contract.migration import (
     RECEIVER_TRAIT,
+    TIME_LIMIT,
     UNDECIDED,
     ControlMigrationCall,
     KeepLiveRequest,
@@ -437,6 +438,13 @@ def test_the_source_is_asked_to_abort_and_to_complete(two: Two) -> None:
         (source, ControlMigrationCall(instance_id=key, action="abort")),
         (source, ControlMigrationCall(instance_id=key, action="complete")),
     ]
+
+
+def test_a_migration_that_reaches_its_limit_is_cancelled_with_the_reason(two: Two) -> None:
+    _, send = two.sending()
+    two.source.report(send, "failed", error_code=TIME_LIMIT, message="60 seconds.", power_state=PowerState.RUNNING)
+    two.goes_on_at_source("cancelled")
+    assert InstanceFault.objects.get().message == "60 seconds."
 
 
 def test_an_aborted_migration_is_cancelled(two: Two) -> None:

@@ -1,5 +1,6 @@
 """Errors of live migrations."""
 
+from compute_agent.contract.migration import TIME_LIMIT, UNDECIDED
 from compute_agent.virt.errors import HostError, RetryableHostError
 
 
@@ -12,4 +13,10 @@ class MigrationFailedError(RetryableHostError):
 class MigrationUndecidedError(HostError):
     """The connection ended while the other host started the guest."""
 
-    code = "migration_undecided"
+    code = UNDECIDED
+
+
+class TimeLimitError(HostError):
+    """The migration has reached its time limit; the guest continues at its source."""
+
+    code = TIME_LIMIT

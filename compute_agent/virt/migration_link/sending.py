@@ -13,7 +13,7 @@ from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import HostError, StoppedError
 from compute_agent.virt.live_migration import MEMORY, Departure
 from compute_agent.virt.migration_link.address import MigrationAddress
-from compute_agent.virt.migration_link.errors import MigrationFailedError, MigrationUndecidedError
+from compute_agent.virt.migration_link.errors import MigrationFailedError, MigrationUndecidedError, TimeLimitError
 from compute_agent.virt.migration_link.frames import (
     CHUNK,
     CONTROL,
@@ -150,6 +150,8 @@ class Sending:
             with contextlib.suppress(OSError):
                 await write(writer, Frame(PROGRESS, done=amount.done, total=amount.total))
             await asyncio.to_thread(watch.look, LOOK_EVERY)
+        if watch.limited and work.exception() is not None:
+            raise TimeLimitError(f"The migration was aborted at its time limit of {watch.limits.seconds} seconds.")
         if watch.aborted and work.exception() is not None:
             raise StoppedError("The migration was aborted.")
         return work.result()
@@ -228,19 +230,22 @@ class _Watch:
     """Watches a migration that runs: the end of the command, and the time limit."""
 
     def __init__(self, stopped: Stopped, limits: Limits, control: Callable[[str], None]) -> None:
-        self.stopped, self._limits, self._control = stopped, limits, control
+        self.stopped, self.limits, self._control = stopped, limits, control
         self._elapsed = 0.0
-        self._limited = False
+        self._acted = False
         self.aborted = False
+        """Whether the migration was aborted because the command was stopped."""
+        self.limited = False
+        """Whether the migration was aborted at the time limit."""
 
     def look(self, seconds: float) -> None:
         self._elapsed += seconds
         if self.stopped():
             self.aborted = True
             self._send_action("abort")
-        elif self._limits.seconds and self._elapsed > self._limits.seconds and not self._limited:
-            self._limited, self.aborted = True, self._limits.action == "abort"
-            self._send_action(self._limits.action)
+        elif self.limits.seconds and self._elapsed > self.limits.seconds and not self._acted:
+            self._acted, self.limited = True, self.limits.action == "abort"
+            self._send_action(self.limits.action)
 
     def _send_action(self, action: str) -> None:
         try:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from compute_agent.contract.calls import CallError
 from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.migration import (
+    TIME_LIMIT,
     UNDECIDED,
     ControlMigrationCall,
     KeepLiveRequest,
@@ -275,6 +276,7 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
     def fail(self, instance: Instance, message: str, code: str, outcome: Outcome | None = None) -> Instance | None:
         """End the task; the server stays on the source, and the target removes its part."""
         aborted, now = code == "stopped", timezone.now()
+        cancelled = aborted or code == TIME_LIMIT
         reason = ABORTED if aborted else message
         ended = Outcome(
             well=False, begun_at=outcome.begun_at if outcome else now, ended_at=now, message=reason, code=code
@@ -287,7 +289,7 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         volumes.drop(moved)
         network.bind_second(moved.id, "")
         host_commands.withdraw_of_tasks(moved.id)
-        set_migration(moved.id, "cancelled" if aborted else "error")
+        set_migration(moved.id, "cancelled" if cancelled else "error")
         leave_second(moved)
         if not aborted:
             record_fault(moved, reason, details=f"{self.record}: {code}", host_name=moved.host_name)
