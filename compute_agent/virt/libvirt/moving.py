@@ -22,6 +22,7 @@ from compute_agent.virt.libvirt.disks import GIB, create_disks, local_disks
 from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.libvirt.paths import InstancePaths
 from compute_agent.virt.libvirt.resizing import aside
+from compute_agent.virt.processes import durable
 from compute_agent.virt.processes.programs import ProgramError, run_program
 from compute_agent.virt.processes.rights import Rights
 
@@ -71,7 +72,7 @@ class MoveOperations(Domains):
                 part = _part(local.path)
                 fetch(disk, part, "raw")
                 os.truncate(part, local.size)
-                part.replace(local.path)
+                durable.keep(part, local.path)
         except (OSError, ProgramError) as error:
             raise RetryableHostError(_NOT_RECEIVED, detail=str(error)) from error
 
@@ -106,7 +107,7 @@ def _receive_root(
         raise ImageUnacceptableError(f"The guest's disk has {-(-has // GIB)} GiB and cannot shrink.")
     if size > has:
         run_program("qemu-img", "resize", "-q", "-f", "qcow2", str(part), str(size))
-    part.replace(target)
+    durable.keep(part, target)
 
 
 def _needed(sent: Mapping[str, SentDisk], name: str) -> SentDisk:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from compute_agent.volumes.files import durable
+from compute_agent.virt.processes import durable
 
 
 class _Progress(msgspec.Struct, frozen=True):

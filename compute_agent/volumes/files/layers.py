@@ -31,9 +31,9 @@ import msgspec
 from compute_agent.contract.volume import StoredVolume, is_unmanaged
 from compute_agent.disk_formats import qcow2
 from compute_agent.disk_formats.reading import DiskFormatError
+from compute_agent.virt.processes.durable import replace, sync
 from compute_agent.virt.processes.storage_account import StorageAccount
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
-from compute_agent.volumes.files.durable import replace, sync
 from compute_agent.volumes.files.records import State
 
 log = logging.getLogger(__name__)

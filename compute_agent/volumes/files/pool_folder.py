@@ -11,9 +11,9 @@ import secrets
 import uuid
 from pathlib import Path
 
+from compute_agent.virt.processes.durable import replace
 from compute_agent.volumes.driver import SECRET_BYTES, PoolCapacity
 from compute_agent.volumes.errors import PoolUnavailableError
-from compute_agent.volumes.files.durable import replace
 from compute_agent.volumes.files.layers import NOT_THERE, POOL_LOCK, Layers
 
 POOL = "pool.json"

@@ -15,6 +15,7 @@ from compute_agent.contract.volume import StoredVolume, UnmanagedDisk, VolumeSpe
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import ImageUnacceptableError, StoppedError
 from compute_agent.virt.processes import progress
+from compute_agent.virt.processes.durable import keep
 from compute_agent.virt.processes.programs import Limits, ProgramError, run_long, run_program
 from compute_agent.virt.processes.rights import Rights
 from compute_agent.virt.processes.storage_account import StorageAccount
@@ -34,7 +35,6 @@ from compute_agent.volumes.driver import (
 )
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
 from compute_agent.volumes.files import flattening, luks, merging
-from compute_agent.volumes.files.durable import keep
 from compute_agent.volumes.files.layers import IMAGE, Layers, node_name
 from compute_agent.volumes.files.pool_folder import PoolFolder
 from compute_agent.volumes.files.records import Layer, State
