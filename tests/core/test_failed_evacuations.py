@@ -343,8 +343,9 @@ def test_a_guest_on_another_host_than_the_records_say_is_left_alone(cloud: Cloud
     assert "Check where its guest is" in only("allocations").sentence
 
 
+@pytest.mark.parametrize("state", ["stopped", "error"])
 def test_a_server_of_a_host_that_was_forced_down_during_a_stop_is_returned_by_the_doctor(
-    cloud: Cloud, with_volume: Instance
+    cloud: Cloud, with_volume: Instance, state: str
 ) -> None:
     server = with_volume
     dies("one", forced=True)
@@ -353,8 +354,11 @@ def test_a_server_of_a_host_that_was_forced_down_during_a_stop_is_returned_by_th
     Stop.begin(context("alice"), server.id)
     force_down(target)
     assert look("allocations") == [], "its task is in progress"
+    if state == "error":
+        [stop] = [each for each in cloud.agents["one"].take() if isinstance(each.body, PowerRequest)]
+        cloud.agents["one"].fail(stop, "The guest does not stop.", retryable=False)
     work(cloud, "one", "storage")
-    assert (state_of(server), Allocation.objects.get().host.name) == (("stopped", None), target)
+    assert (state_of(server), Allocation.objects.get().host.name) == ((state, None), target)
     repaired("allocations")
     assert Allocation.objects.get().host.name == "one"
 

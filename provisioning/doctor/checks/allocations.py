@@ -156,18 +156,8 @@ def allocations() -> Iterator[Finding]:
     moving = _moving()
     for row in HELD():
         instance = row.instance
-        if (
-            instance.vm_state not in (VmState.DELETED, VmState.ERROR)
-            and instance.host_id is not None
-            and instance.host_id != row.host_id
-        ):
-            if returning.has_failed(instance):
-                yield from _of_evacuation(row)
-            else:
-                sentence = (
-                    f"It is on another host than {row.host.name}, where it has an allocation. Check where its guest is."
-                )
-                yield Finding("error", named(instance), sentence, evidence=(row.host_id, moment_of(instance)))
+        if instance.vm_state != VmState.DELETED and instance.host_id not in (None, row.host_id):
+            yield from _elsewhere(row)
         room = _room_of(instance, moving)
         if (row.vcpus, row.memory_mb, row.disk_gb) != (room.vcpus, room.memory_mb, room.disk_gb):
             sentence = (
@@ -175,6 +165,20 @@ def allocations() -> Iterator[Finding]:
                 f" flavor specifies {room.vcpus}, {room.memory_mb} and {room.disk_gb}."
             )
             yield Finding("error", named(instance), sentence, "Correct it.", _resize(row), moment_of(instance))
+
+
+def _elsewhere(row: Allocation) -> Iterator[Finding]:
+    """Return the finding about a server on another host than its allocation. About a server in ERROR: only if its
+    evacuation has failed, and the other host was forced down later, so that no command to it frees the allocation.
+    """
+    broken = row.instance.vm_state == VmState.ERROR
+    if broken and not row.host.forced_down:
+        return
+    if returning.has_failed(row.instance):
+        yield from _of_evacuation(row)
+    elif not broken:
+        sentence = f"It is on another host than {row.host.name}, where it has an allocation. Check where its guest is."
+        yield Finding("error", named(row.instance), sentence, evidence=(row.host_id, moment_of(row.instance)))
 
 
 def _of_evacuation(row: Allocation) -> Iterator[Finding]:

@@ -161,7 +161,7 @@ def connections() -> Iterator[Finding]:
         name = row.host.name if row.host else "?"
         sentence = f"It is exported to host {name}, but its server {row.instance_id} is on another one."
         remedy = "Export it to the server's host instead."
-        if row.status == AttachStatus.ERROR_ATTACHING:
+        if row.status == AttachStatus.ERROR_ATTACHING and _is_at_server(row):
             sentence = f"It could not be exported to host {name}, where its server {row.instance_id} needs it."
             remedy = "Export it to the server's host again."
         evidence, obstacle = (row.pk, row.host_id, row.status), _keeps_export(row)
@@ -169,6 +169,10 @@ def connections() -> Iterator[Finding]:
             yield Finding("error", f"volume {row.volume_id}", f"{sentence} {obstacle}", evidence=evidence)
         else:
             yield Finding("error", f"volume {row.volume_id}", sentence, remedy, _export_there(row), evidence)
+
+
+def _is_at_server(row: Attachment) -> bool:
+    return Instance.objects.filter(id=row.instance_id or NOBODY, host=row.host).exists()
 
 
 def _keeps_export(row: Attachment) -> str:
