@@ -14,6 +14,9 @@ ORIGIN = "origin"
 MOST_DISKS = 32
 ROOT_POOL_TRAIT = "CUSTOM_ROOT_DISKS_IN_POOL"
 """The trait of hosts that store the root disks of guests in a pool."""
+LIVE_POOL_TRAIT = "CUSTOM_LIVE_MIGRATION_IN_ROOT_POOL"
+"""The trait of hosts whose running guests can be migrated with their root disks in the pool, which two hosts can open.
+"""
 _POOL_TRAIT = re.compile(r"CUSTOM_ROOT_POOL_([0-9A-F]{32})", re.ASCII)
 
 

@@ -22,6 +22,8 @@ VOLUME_COPY = "volume_copy"
 """The kind of subject of a long copy of a volume's data, parallel to other commands of the volume. The id of the
 subject is the id of the image or backup that is written.
 """
+ROOT = "root-"
+"""The prefix of the ids of guests' root disks in a pool, which are not volumes of the cloud."""
 
 
 class VolumeEncryption(Frozen, frozen=True):

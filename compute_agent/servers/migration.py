@@ -19,6 +19,8 @@ from compute_agent.contract.steps import (
 )
 from compute_agent.engine.context import CommandContext, Step
 from compute_agent.engine.outcomes import Failure, Outcome, SupersededError
+from compute_agent.engine.retry import insist
+from compute_agent.engine.threads import in_thread
 from compute_agent.network.host_network import HostNetwork
 from compute_agent.servers.base import ServerHandler
 from compute_agent.servers.boot_sources import BootSources
@@ -49,19 +51,19 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
         4. receive.
         """
         uuid, spec = context.subject.id, request.instance
-        removal = Removal(self.host, uuid, context.generation, may_run=True)
+        removal = Removal(self.host, uuid, context.generation, may_run=True, keep_root=True)
         try:
             arrival = await context.work(lambda: self.driver.arrival(spec, context.generation))
             if await self._is_here(context, arrival):
-                return await self._arrived(context)
+                return await self._arrived(context, arrival)
             context.describe(described(spec))
             with self._reception(context, request, arrival) as reception:
-                await context.run_steps(self._steps(context, request, reception), always_undo=True)
+                await context.run_steps(self._steps(context, request, arrival, reception), always_undo=True)
         except Exception as error:  # noqa: BLE001 (every failure has the same end: undo and report)
             failure = context.explain(error, RECEIVE_FAILED)
             await removal.all()
             return self._failed(failure, removal)
-        return await self._arrived(context)
+        return await self._arrived(context, arrival)
 
     async def _is_here(self, context: CommandContext, arrival: Arrival) -> bool:
         """Return whether an earlier process has received the guest. Raises an error for anything incomplete."""
@@ -74,7 +76,15 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
             raise INTERRUPTED
         return False
 
-    async def _arrived(self, context: CommandContext) -> Outcome:
+    async def _arrived(self, context: CommandContext, arrival: Arrival) -> Outcome:
+        """Report that the guest runs here, when its disks belong to this host."""
+        settled = False
+        while not settled and not context.stopped():
+            settled = await insist(
+                lambda: in_thread(self.host.threads.work, arrival.settle),
+                f"acquire the disks of server {context.subject.id}",
+                patient=True,
+            )
         power = await self.power_state(context)
         await _switch(self.network, context, here=True)
         self.powers.reported(Guest(context.subject.id, context.generation, power))
@@ -90,17 +100,19 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
         with closing(Reception(self.host.migrations, arrival, request.source, switch, adopt)) as reception:
             yield reception
 
-    def _steps(self, context: CommandContext, request: ReceiveLiveRequest, reception: Reception) -> list[Step]:
+    def _steps(
+        self, context: CommandContext, request: ReceiveLiveRequest, arrival: Arrival, reception: Reception
+    ) -> list[Step]:
         host, spec = self.host, request.instance
         image = spec.image if boot_volume(spec) is None else None
         sources = BootSources(
             host.images, spec.uuid, image, spec.kernel, spec.ramdisk, context.stopped,
-            partial(host.driver.needs_image, spec),
+            arrival.needs_image,
         )  # fmt: skip
         result: dict[str, str] = {}
 
         def create_disk() -> None:
-            host.driver.create_disk(spec, sources.disk)
+            arrival.create_disks(sources.disk)
             host.driver.create_boot_files(spec, sources.boot)
 
         def listen() -> None:
@@ -130,8 +142,8 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
         uuid = context.subject.id
         arrival = await context.work(lambda: self.driver.arrival(request.instance, context.generation))
         if await context.work(arrival.arrived):
-            return await self._arrived(context)
-        removal = Removal(self.host, uuid, context.generation, may_run=True)
+            return await self._arrived(context, arrival)
+        removal = Removal(self.host, uuid, context.generation, may_run=True, keep_root=True)
         await removal.all()
         return self._failed(failure, removal)
 

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from compute_agent.contract.build import GuestDisk, InstanceSpec, VolumeConnection, boot_volume, is_cd
 from compute_agent.contract.guest_hardware import guest_hardware
 from compute_agent.contract.messages import Leftover
-from compute_agent.contract.migration import RECEIVER_TRAIT
-from compute_agent.contract.moves import ROOT_POOL_TRAIT, GuestOrigin, root_pool_trait
-from compute_agent.contract.volume import VolumeClient, VolumeSpec
+from compute_agent.contract.moves import LIVE_POOL_TRAIT, ROOT_POOL_TRAIT, GuestOrigin, root_pool_trait
+from compute_agent.contract.volume import ROOT, VolumeClient, VolumeSpec
+from compute_agent.servers.root_disk_arrival import RootDiskArrival
 from compute_agent.virt.driver import BootFiles, ComputeDriver, Fetch, HostCapacity, SentGuest, Stopped, never
 from compute_agent.virt.errors import (
     HostError,
@@ -32,7 +32,7 @@ from compute_agent.virt.errors import (
 )
 from compute_agent.virt.live_migration import Arrival, Departure, MigrationOptions
 from compute_agent.virt.passing_on import PassingOn
-from compute_agent.volumes.driver import GIB, ROOT, VolumeDriver
+from compute_agent.volumes.driver import GIB, VolumeDriver
 from compute_agent.volumes.errors import VolumeInUseError, VolumeNotFoundError
 from compute_agent.volumes.services import Volumes
 from compute_agent.volumes.watch import Aside
@@ -44,7 +44,7 @@ BEFORE = "before-resize"
 BEFORE_MOVE = "before-move-"
 """Prefix of the snapshot to which a move is reverted, before the hash of the name of the host that the guest left."""
 NOT_IN_POOL = "The server's root disk is not in this host's pool."
-NOT_LIVE = "A server whose root disk is in a pool cannot be migrated while it runs."
+NOT_LIVE = "The server's root disk is in a pool that only one host can open, so it cannot be migrated while it runs."
 NAMESPACE = uuids.UUID("6f6c1a52-6a43-4b0e-9f43-2b9c0b0f6d27")
 LISTED_WITHIN = 3.0
 """Seconds that the list of leftovers waits for the pool."""
@@ -85,14 +85,13 @@ class PoolRootDisks(PassingOn):
     # ----- the host -------------------------------------------------------------------------------------------------
 
     def capacity(self) -> HostCapacity:
-        """Measure the host. The disk space is that of the pool, as it was last measured. The host receives no running
-        guests.
-        """
+        """Measure the host. The disk space is that of the pool, as it was last measured."""
         capacity = self.inner.capacity()
         pool = self._volumes.known_state(self._pool)
         total, free = (pool.total_gb, pool.free_gb) if pool is not None else (0, 0)
         shared = {root_pool_trait(pool.id)} if pool is not None else set()
-        traits = tuple(sorted({*capacity.traits, ROOT_POOL_TRAIT, *shared} - {RECEIVER_TRAIT}))
+        live = {LIVE_POOL_TRAIT} if self._volumes.can_join(self._pool) else set()
+        traits = tuple(sorted({*capacity.traits, ROOT_POOL_TRAIT, *shared, *live}))
         disk = {"disk_gb": int(total), "disk_gb_used": int(total - free)}
         return HostCapacity(**{**vars(capacity), **disk, "traits": traits})
 
@@ -211,14 +210,22 @@ class PoolRootDisks(PassingOn):
         """
         if self._size(uuid) is not None:
             return True
+        name = self._other(uuid)
+        if not name:
+            return False
+        if moment:
+            self._driver().snapshot(self._volume(uuid, 1, name), _moment(name))
+        self._driver().rename(name, disk_id(uuid, self._host))
+        return True
+
+    def _other(self, uuid: str) -> str:
+        """Return the id of the guest's root disk that another host has; empty if there is none. Raises HostError if
+        several hosts have one.
+        """
         names = self._elsewhere(uuid)
         if len(names) > 1:
             raise HostError("The pool has several root disks of the server.", detail=" ".join(names))
-        for name in names:
-            if moment:
-                self._driver().snapshot(self._volume(uuid, 1, name), _moment(name))
-            self._driver().rename(name, disk_id(uuid, self._host))
-        return bool(names)
+        return names[0] if names else ""
 
     def _elsewhere(self, uuid: str) -> list[str]:
         """Return the ids of the guest's root disks that other hosts have."""
@@ -338,14 +345,43 @@ class PoolRootDisks(PassingOn):
     # ----- live migration ---------------------------------------------------------------------------------------------
 
     def departure(self, uuid: str, options: MigrationOptions) -> Departure:
-        if not self.inner.has_disk(uuid) and self._size(uuid) is not None:
+        if not self._volumes.can_join(self._pool) and not self.inner.has_disk(uuid) and self._size(uuid) is not None:
             raise UnsupportedError(NOT_LIVE)
         return self.inner.departure(uuid, options)
 
     def arrival(self, spec: InstanceSpec, attempt: int) -> Arrival:
-        if boot_volume(spec) is None:
-            raise UnsupportedError(NOT_LIVE)
-        return self.inner.arrival(spec, attempt)
+        if boot_volume(spec) is not None:
+            return self.inner.arrival(spec, attempt)
+        return RootDiskArrival(spec, partial(self.inner.arrival, attempt=attempt), self)
+
+    def is_in_pool(self, uuid: str) -> bool:
+        return self._size(uuid) is not None or bool(self._elsewhere(uuid))
+
+    def create_disks_beside(self, spec: InstanceSpec, base: Path | None) -> None:
+        self.inner.create_disk(_rooted(spec, _NOWHERE), base if is_cd(spec.image) else None)
+
+    def join(self, spec: InstanceSpec) -> InstanceSpec:
+        name = self._other(spec.uuid)
+        if not name:
+            raise UnsupportedError(NOT_IN_POOL)
+        volume = self._volume(spec.uuid, self._driver().size(name) // GIB)
+        return _with_volume(spec, volume, self._volumes.join(volume, name, _client(spec.uuid)))
+
+    def acquire_joined(self, uuid: str) -> None:
+        volume = self._volume(uuid)
+        if self._volumes.daemons.description(volume.id) is None or self._size(uuid) is not None:
+            return
+        name = self._other(uuid)
+        if not name:
+            raise HostError(NOT_IN_POOL)
+        self._driver().acquire(name, volume.id)
+
+    def keep(self, uuid: str) -> None:
+        """Resume the guest, after all other hosts are blocked that have joined or acquired its root disk."""
+        volume = self._volume(uuid)
+        if self._volumes.daemons.description(volume.id) is not None and self._acquire(uuid):
+            self._volumes.expel(volume)
+        self.inner.keep(uuid)
 
     # ----- copies ---------------------------------------------------------------------------------------------------
 
@@ -392,7 +428,7 @@ class PoolRootDisks(PassingOn):
     def _connected(self, uuid: str) -> tuple[VolumeSpec, VolumeConnection]:
         """Open the root disk for the guest. Return its volume and its connection."""
         volume = self._volume(uuid, self._needed_size(uuid))
-        connection = self._volumes.connect(volume, [VolumeClient(attachment_id=uuid, host_id="", local=True)])
+        connection = self._volumes.connect(volume, [_client(uuid)])
         if connection is None:
             raise HostError("The guest's disk could not be opened.")
         return volume, connection
@@ -401,10 +437,7 @@ class PoolRootDisks(PassingOn):
         """Return the spec with the root disk as a volume that the guest boots from."""
         if self._is_elsewhere(spec):
             return spec
-        volume, connection = self._connected(spec.uuid)
-        disk = GuestDisk(id=volume.id, attachment_id="", size_gb=volume.size_gb, connection=connection, boot_index=0)
-        hardware = guest_hardware(spec)
-        return _rooted(spec, replace(disk, device=device, bus=hardware.disk_bus, iotune=hardware.disk_limits))
+        return _with_volume(spec, *self._connected(spec.uuid), device)
 
 
 def _moment(name: str) -> str:
@@ -413,6 +446,19 @@ def _moment(name: str) -> str:
 
 
 _NOWHERE = GuestDisk(id=ROOT, attachment_id="", size_gb=0, connection=VolumeConnection(export=""), boot_index=0)
+
+
+def _client(uuid: str) -> VolumeClient:
+    return VolumeClient(attachment_id=uuid, host_id="", local=True)
+
+
+def _with_volume(
+    spec: InstanceSpec, volume: VolumeSpec, connection: VolumeConnection, device: str = "vda"
+) -> InstanceSpec:
+    """Return the spec with an open root disk."""
+    hardware = guest_hardware(spec)
+    disk = GuestDisk(id=volume.id, attachment_id="", size_gb=volume.size_gb, connection=connection, boot_index=0)
+    return _rooted(spec, replace(disk, device=device, bus=hardware.disk_bus, iotune=hardware.disk_limits))
 
 
 def _rooted(spec: InstanceSpec, disk: GuestDisk) -> InstanceSpec:

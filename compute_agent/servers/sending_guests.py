@@ -6,6 +6,7 @@ from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.moves import GuestOrigin
 from compute_agent.servers.services import GuestTransfer
 from compute_agent.virt.driver import ComputeDriver, Fetch
+from compute_agent.virt.live_migration import Arrival
 from compute_agent.virt.passing_on import PassingOn
 
 
@@ -47,6 +48,10 @@ class SendingGuests(PassingOn):
     def leave(self, uuid: str) -> None:
         self._transfer.end(uuid)
         self.inner.leave(uuid)
+
+    def arrival(self, spec: InstanceSpec, attempt: int) -> Arrival:
+        self._transfer.end(spec.uuid)
+        return self.inner.arrival(spec, attempt)
 
     def adopt_disks(self, spec: InstanceSpec, base: Path | None) -> bool:
         self._transfer.end(spec.uuid)

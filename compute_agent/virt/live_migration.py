@@ -81,12 +81,22 @@ class Departure(abc.ABC):
 
 
 class Arrival(abc.ABC):
-    """The receiving side. Disks, seed and network are prepared already."""
+    """The receiving side. ``create_disks`` is called before the phases; the network is prepared already."""
 
     @property
     @abc.abstractmethod
     def sockets(self) -> Mapping[str, Path]:
         """The local socket of each stream, on which the hypervisor listens after ``prepare``."""
+
+    @abc.abstractmethod
+    def needs_image(self) -> bool:
+        """Return whether ``create_disks`` needs the image's file. May query the storage on other hosts."""
+
+    @abc.abstractmethod
+    def create_disks(self, base: Path | None) -> None:
+        """Create the disks of the guest as ``ComputeDriver.create_disk`` does, except those that both hosts can open.
+        The data of the others is copied into them.
+        """
 
     @abc.abstractmethod
     def shape(self, offer: bytes) -> bytes:
@@ -105,6 +115,9 @@ class Arrival(abc.ABC):
     @abc.abstractmethod
     def arrived(self) -> bool:
         """Return whether the guest runs here, also when an earlier process finished the migration. Idempotent."""
+
+    def settle(self) -> None:  # noqa: B027 - nothing to do for disks that were copied
+        """Give the disks of a guest that runs here, and that both hosts can open, to this host alone. Idempotent."""
 
     @abc.abstractmethod
     def cancel(self) -> None:

@@ -12,6 +12,7 @@ VolumeNotFoundError if the volume or snapshot does not exist, and VolumeInUseErr
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -25,8 +26,6 @@ from compute_agent.virt.processes.storage_account import StorageAccount
 Json = Mapping[str, Any]
 
 GIB = 1 << 30
-ROOT = "root-"
-"""The prefix of the ids of guests' root disks, which are not volumes of the cloud."""
 SECRET_BYTES = 32
 """Random bytes of a pool's secret, which is written in hex."""
 TOO_LARGE = "The image is larger than the volume."
@@ -115,6 +114,8 @@ class VolumeDriver(abc.ABC):
     """The reported capabilities of the pool (``PoolState.capabilities``)."""
     flattens_alone: ClassVar[bool] = False
     """Whether ``flatten`` needs no storage daemon."""
+    can_join: ClassVar[bool] = False
+    """Whether a second host can open a volume while another host has it open (``joining``)."""
     daemons_needed: ClassVar[bool] = True
     """False for simulated pools: volumes are never opened by a storage daemon."""
 
@@ -357,6 +358,29 @@ class VolumeDriver(abc.ABC):
         portal may have assigned the volume to another host.
         """
         return []
+
+    # ----- two hosts (``can_join``) ---------------------------------------------------------------------------------
+
+    def joining(self, volume_id: str, new_id: str) -> AbstractContextManager[Sequence[int]]:
+        """Return a block in which a daemon of this host opens a volume that another host has open: the guest of that
+        host is migrated here. Its value are descriptors that the daemon inherits. ``new_id``: the volume's id after
+        ``acquire``.
+
+        Only one of the daemons may write at a time; the guest writes through one of them.
+        """
+        raise UnsupportedError("Only one host at a time can open a volume in a pool of this kind.")
+
+    def acquire(self, volume_id: str, new_id: str) -> None:
+        """Rename a volume that this host has joined, and block all other hosts that have it open. The daemon keeps it
+        open. Can be repeated until the volume has its new id.
+
+        Raises VolumeInUseError if this host was expelled.
+        """
+        raise UnsupportedError("Volumes in a pool of this kind keep their ids.")
+
+    def expel(self, volume_id: str) -> None:
+        """Block all hosts that have the volume open, and assign it to this host. This host's daemon does not run."""
+        raise UnsupportedError("Only one host at a time can open a volume in a pool of this kind.")
 
     # ----- simulated daemons (``daemons_needed`` False) -------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from compute_agent.contract.build import ImageRef, VolumeConnection
 from compute_agent.contract.volume import (
+    ROOT,
     PoolContents,
     PoolState,
     StoredVolume,
@@ -36,7 +37,7 @@ from compute_agent.volumes.daemons import exports
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.exports import Description
 from compute_agent.volumes.daemons.open_volumes import MERGE_SECONDS, OpenVolumes
-from compute_agent.volumes.driver import GIB, ROOT, TOO_LARGE, VolumeDriver
+from compute_agent.volumes.driver import GIB, TOO_LARGE, VolumeDriver
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError
 from compute_agent.volumes.files import luks
 from compute_agent.volumes.watch import ANSWERS_WITHIN, PoolWatch
@@ -136,6 +137,10 @@ class Volumes:
     def known_state(self, name: str) -> PoolState | None:
         """Return the last known state of the pool with this name in the host's settings. Sends no query."""
         return next((watch.known for watch in self._watches if watch.driver.settings.name == name), None)
+
+    def can_join(self, name: str) -> bool:
+        """Return whether a second host can open the volumes of the pool with this name. Sends no query."""
+        return any(watch.driver.can_join for watch in self._watches if watch.driver.settings.name == name)
 
     def _watch(self, pool_id: str) -> PoolWatch | None:
         return next((watch for watch in reversed(self._watches) if watch.id == pool_id), None)
@@ -261,6 +266,20 @@ class Volumes:
                 self.daemons.disconnect(volume.id)
                 return None
             return self.daemons.connect(driver, volume, clients)
+
+    def join(self, volume: VolumeSpec, shared_id: str, client: VolumeClient) -> VolumeConnection:
+        """Open a volume that another host has open (``VolumeDriver.joining``), and return the connection for a client
+        on this host.
+        """
+        driver = self.driver(volume.pool_id)
+        with self.daemons.locked(volume.id):
+            return self.daemons.join(driver, volume, shared_id, client)
+
+    def expel(self, volume: VolumeSpec) -> None:
+        """Block all other hosts that have the volume open. Its client keeps the connection."""
+        driver = self.driver(volume.pool_id)
+        with self.daemons.locked(volume.id), self.daemons.paused(driver, volume.id):
+            driver.expel(volume.id)
 
     def _pretend(
         self, driver: VolumeDriver, volume: VolumeSpec, clients: Sequence[VolumeClient]

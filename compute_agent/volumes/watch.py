@@ -10,9 +10,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from compute_agent.contract.volume import MOST_KEPT, PoolState
+from compute_agent.contract.volume import MOST_KEPT, ROOT, PoolState
 from compute_agent.virt.errors import HostError
-from compute_agent.volumes.driver import GIB, ROOT, VolumeDriver
+from compute_agent.volumes.driver import GIB, VolumeDriver
 from compute_agent.volumes.errors import PoolUnavailableError
 
 log = logging.getLogger(__name__)

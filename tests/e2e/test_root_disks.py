@@ -14,6 +14,7 @@ from openstack.connection import Connection
 
 from tests.e2e import test_volumes_on_ceph as volumes
 from tests.e2e.conftest import Key
+from tests.e2e.test_live_migration import COUNTS, counts, migrate, settled
 from tests.e2e.test_volumes_on_ceph import rbd
 from tests.support.ceph import CephForTests
 from tests.support.guests import Guest
@@ -107,6 +108,53 @@ def test_a_root_disk_lies_in_the_pool_through_all_that_happens_to_its_guest(
             sdk.compute.delete_server(each)
             sdk.compute.wait_for_delete(gone)
     wait_for("the disk's end", lambda: images() == [])
+
+
+@pytest.mark.timeout(1200)
+def test_a_running_guest_moves_with_its_root_disk_in_the_pool(
+    cloud: OneMachine, sdk: Connection, ceph: CephForTests, key: Key
+) -> None:
+    """There and back while it writes: nothing is copied, and nothing that it has written is lost. An abort leaves it
+    where it is.
+    """
+
+    def clients(server: str) -> list[int]:
+        found = roots(cloud, ceph, server)
+        shown = (rbd(cloud, ceph, "status", f"{ceph.pool}/{name}", "--format", "json") for name in found)
+        return [len(json.loads(each)["watchers"]) for each in shown]
+
+    server = launch(sdk, "moving", sdk.network.find_network("ceph").id, "10.60.0.17", 1)
+    with contextmanager(guest)(sdk, key, "ceph", "10.60.0.17", 1, server) as moving:
+        moving.run("yes written | dd of=/dev/vda bs=1M seek=1000 count=2 iflag=fullblock conv=fsync")
+        moving.run(COUNTS)
+        for target in ("host-2", "host-1"):
+            wait_for("the guest counts", lambda: len(counts(sdk, moving)) > 5)
+            before = counts(sdk, moving)[-1]
+            moving.hang_up()
+            migrate(sdk, moving)
+            assert settled(sdk, moving) == target
+            wait_for("the guest goes on counting", lambda: len(counts(sdk, moving)) > 5)
+            after = counts(sdk, moving)
+            assert after == list(range(after[0], after[-1] + 1))
+            assert after[0] > before
+            assert int(moving.run("cat /root/count")) >= after[-1]
+            marked(moving)
+            wait_for("only the new host has the disk open", lambda: clients(server) == [1])
+        rows = sdk.compute.get("/os-migrations", microversion="2.80").json()["migrations"]
+        assert {row["status"] for row in rows if row["instance_uuid"] == server} == {"completed"}
+        migrate(sdk, moving)
+        path = f"/servers/{server}/migrations"
+        [row] = sdk.compute.get(path, microversion="2.80").json()["migrations"]
+        wait_for("the abort", lambda: sdk.compute.delete(f"{path}/{row['id']}", microversion="2.80").status_code != 409)
+        assert settled(sdk, moving) == "host-1"
+        seen = counts(sdk, moving)[-1]
+        wait_for("the guest goes on counting", lambda: counts(sdk, moving)[-1] > seen)
+        wait_for("only the old host has the disk open", lambda: clients(server) == [1])
+        marked(moving)
+        gone = sdk.compute.get_server(server)
+        sdk.compute.delete_server(server)
+        sdk.compute.wait_for_delete(gone)
+    wait_for("the disk's end", lambda: roots(cloud, ceph, server) == [])
 
 
 def test_the_root_disk_of_a_host_that_is_cut_off_goes_on_as_a_volume(

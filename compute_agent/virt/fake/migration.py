@@ -198,6 +198,12 @@ class FakeArrival(Arrival):
     def sockets(self) -> Mapping[str, Path]:
         return {}
 
+    def needs_image(self) -> bool:
+        return self._driver.needs_image(self._spec)
+
+    def create_disks(self, base: Path | None) -> None:
+        self._driver.create_disk(self._spec, base)
+
     def shape(self, offer: bytes) -> bytes:
         try:
             self._offered = msgspec.msgpack.decode(offer, type=Offered)

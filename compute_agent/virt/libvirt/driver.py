@@ -1,7 +1,6 @@
 """The libvirt driver: real guests of QEMU, with KVM or without."""
 
 from compute_agent.virt.driver import ComputeDriver
-from compute_agent.virt.libvirt.building import BuildOperations
 from compute_agent.virt.libvirt.consoles import ConsoleOperations
 from compute_agent.virt.libvirt.firmware_states import FirmwareOperations
 from compute_agent.virt.libvirt.guest_disks import GuestDiskOperations
@@ -20,7 +19,6 @@ from compute_agent.virt.libvirt.volumes import VolumeOperations
 class LibvirtDriver(
     HostOperations,
     UsageOperations,
-    BuildOperations,
     GuestDiskOperations,
     PowerOperations,
     RescueOperations,

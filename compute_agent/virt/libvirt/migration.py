@@ -11,7 +11,7 @@ from typing import Any
 import libvirt
 import msgspec
 
-from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.build import InstanceSpec, boot_volume
 from compute_agent.contract.guest_hardware import guest_hardware
 from compute_agent.contract.power import PowerState
 from compute_agent.settings import AgentSettings
@@ -19,9 +19,9 @@ from compute_agent.virt.errors import HostError, RetryableHostError, StoppedErro
 from compute_agent.virt.libvirt import five_phases, volume_table
 from compute_agent.virt.libvirt.account import Account
 from compute_agent.virt.libvirt.arriving_xml import arriving_xml, file_of, sized_disks
+from compute_agent.virt.libvirt.building import BuildOperations
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.domain_xml import VirtType, domain_name
-from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.libvirt.paths import InstancePaths
 from compute_agent.virt.live_migration import DISKS, MEMORY, Arrival, Departure, MigrationOptions, Whereabouts
 from compute_agent.virt.migration_link.errors import MigrationFailedError
@@ -72,7 +72,7 @@ class Shape(msgspec.Struct):
     post_copy: bool = True
 
 
-class MigrationOperations(Domains):
+class MigrationOperations(BuildOperations):
     """Sending and receiving of running guests."""
 
     def __init__(self, settings: AgentSettings, virt_type: VirtType | None = None) -> None:
@@ -293,6 +293,12 @@ class _LibvirtArrival(Arrival):
     @property
     def _connection(self) -> Any:
         return self._driver._hypervisor.get()
+
+    def needs_image(self) -> bool:
+        return boot_volume(self._spec) is None
+
+    def create_disks(self, base: Path | None) -> None:
+        self._driver.create_disk(self._spec, base)
 
     def shape(self, offer: bytes) -> bytes:
         try:

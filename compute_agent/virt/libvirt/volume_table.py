@@ -15,6 +15,7 @@ from typing import Any
 import libvirt
 
 from compute_agent.contract.build import GuestDisk
+from compute_agent.contract.volume import ROOT
 
 NAMESPACE = "https://novella.example/xmlns/volumes/1"
 KEY = "novella-volumes"
@@ -42,10 +43,12 @@ class Owner:
         return self.is_same(Owner.of(disk))
 
     def is_same(self, other: "Owner") -> bool:
-        """Return whether both are the same attachment, or the same volume if an attachment is unknown."""
+        """Return whether both are the same attachment, or the same volume if an attachment is unknown. A guest has one
+        root disk in a pool; its id contains the host's name.
+        """
         if self.attachment and other.attachment:
             return self.attachment == other.attachment
-        return self.volume == other.volume
+        return self.volume == other.volume or (self.volume.startswith(ROOT) and other.volume.startswith(ROOT))
 
 
 NOBODY = Owner("")

@@ -76,6 +76,18 @@ class Daemons(CopyDaemons):
         self._keep_gate(served)
         return self._connection(served)
 
+    def join(self, driver: VolumeDriver, volume: VolumeSpec, shared_id: str, client: VolumeClient) -> VolumeConnection:
+        """Open a volume that another host has open under the id ``shared_id``, and that gets the id of ``volume`` when
+        this host acquires it. A daemon that an earlier call has started is replaced.
+        """
+        self.disconnect(volume.id)
+        export = Export(exports.name_of(volume, [client], 1), driver.size(shared_id))
+        description = Description(volume=volume, exports=[export], counter=1, clients=[client])
+        self._describe(description)
+        with driver.joining(shared_id, volume.id) as held:
+            self._run(description, driver.opening(msgspec.structs.replace(volume, id=shared_id)), held)
+        return self._connection(description)
+
     def export_again(self, driver: VolumeDriver, volume: VolumeSpec) -> VolumeConnection | None:
         """Add an export with the new size to an open volume that was extended. Return its connection; None if the
         volume is not open.
@@ -184,12 +196,21 @@ class Daemons(CopyDaemons):
 
     def _start(self, driver: VolumeDriver, description: Description, *, again: bool = False) -> None:
         """Start the daemon with all exports of its description. If this fails, the daemon is ended."""
-        volume, folder = description.volume, self._folder(description.volume.id)
+        volume = description.volume
         self._end_gate(volume.id)
-        daemon_process.end(folder)
+        daemon_process.end(self._folder(volume.id))
         held = driver.hold(volume.id, again=again)
         try:
-            opening = driver.opening(volume)
+            self._run(description, driver.opening(volume), held)
+        finally:
+            for descriptor in held:
+                os.close(descriptor)
+        self._keep_gate(description)
+
+    def _run(self, description: Description, opening: Opening, held: Sequence[int]) -> None:
+        """Start the daemon, which inherits the descriptors ``held``. If this fails, the daemon is ended."""
+        volume, folder = description.volume, self._folder(description.volume.id)
+        try:
             with contextlib.ExitStack() as stack:
                 listen = None if description.port else stack.enter_context(self._socket_for_guests(volume.id))
                 daemon_process.launch(folder, held, self._rights_for(opening), listen)
@@ -202,10 +223,6 @@ class Daemons(CopyDaemons):
         except Exception:
             daemon_process.end(folder)
             raise
-        finally:
-            for descriptor in held:
-                os.close(descriptor)
-        self._keep_gate(description)
 
     def _keep_gate(self, description: Description) -> None:
         """Start or update the daemon's gate, or end it if the description has none.

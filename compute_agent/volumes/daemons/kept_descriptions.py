@@ -10,9 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from compute_agent.contract.volume import VolumeEncryption
+from compute_agent.contract.volume import ROOT, VolumeEncryption
 from compute_agent.volumes.daemons.exports import Description
-from compute_agent.volumes.driver import ROOT
 
 
 class StoredDescriptions:

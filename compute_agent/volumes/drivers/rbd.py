@@ -50,8 +50,10 @@ log = logging.getLogger(__name__)
 VOLUME = "volume-"
 ENDS_WITHIN = 2.0
 """Seconds in which an ending daemon has to release the volume."""
-OWNER, PREVIOUS = "novella.host", "novella.previous"
-"""Keys in the metadata of images: the host that the image is assigned to, and the volume's id before it was renamed."""
+OWNER, PREVIOUS, JOINED = "novella.host", "novella.previous", "novella.joined"
+"""Keys in the metadata of images: the host that the image is assigned to, the volume's id before it was renamed, and
+the host that has joined the volume, with the address of its client.
+"""
 NODE, FILE, KEY = "volume", "-file", "key"
 
 
@@ -59,7 +61,7 @@ class RbdDriver(VolumeDriver):
     """A pool of Ceph: ``--volume-pool NAME=rbd:POOL?conf=FILE&id=CLIENT``."""
 
     name = "rbd"
-    shared = remote = flattens_alone = True
+    shared = remote = flattens_alone = can_join = True
     capabilities: ClassVar[dict[str, str]] = {
         "multiattach": "true",
         "online_extend": "true",
@@ -348,7 +350,7 @@ class RbdDriver(VolumeDriver):
         owner. Without a fence, the daemon that died, or the daemon of a failed host, would keep the image locked for
         half a minute. A daemon on a host that is only disconnected could continue to write. A disconnected host that
         restarts its daemons (``again``) has only an older decision of the portal. Therefore it first checks that it is
-        still the image's owner.
+        still the image's owner, and does not fence the host that has joined the volume.
         """
         descriptor, image = self._reserve_name(volume_id), _image(volume_id)
         try:
@@ -357,13 +359,55 @@ class RbdDriver(VolumeDriver):
                     self._check_owner(image)
                 else:
                     self.images.set_meta(image, OWNER, self.settings.host)
-                fenced = self.images.fence(image)
+                fenced = self.images.fence(image, self._joined(image)[1] if again else "")
         except BaseException:
             os.close(descriptor)
             raise
         if fenced:
             log.warning("Volume %s was still open at %s: that client is on Ceph's blocklist.", volume_id, fenced)
         return [descriptor]
+
+    @contextlib.contextmanager
+    def joining(self, volume_id: str, new_id: str) -> Iterator[list[int]]:
+        """Record the client that opens the image in the block. The image's lock passes between both clients when they
+        write.
+        """
+        descriptor, image = self._reserve_name(new_id), _image(volume_id)
+        try:
+            with _missing():
+                before = set(self.images.watchers(image))
+                yield [descriptor]
+                new = set(self.images.watchers(image)) - before
+                if len(new) != 1:
+                    raise VolumeInUseError("Several hosts have opened the volume.")
+                self.images.set_meta(image, JOINED, f"{self.settings.host} {new.pop()}")
+        finally:
+            os.close(descriptor)
+
+    def acquire(self, volume_id: str, new_id: str) -> None:
+        with _missing():
+            image = _image(volume_id)
+            host, address = self._joined(image)
+            if host != self.settings.host:
+                raise VolumeInUseError("Another host has the volume by now.")
+            self.images.set_meta(image, OWNER, host)
+            self.images.fence(image, address)
+            self.rename(volume_id, new_id)
+            self.images.forget_meta(_image(new_id), JOINED)
+
+    def expel(self, volume_id: str) -> None:
+        with _missing():
+            image = _image(volume_id)
+            self.images.set_meta(image, OWNER, self.settings.host)
+            self.images.forget_meta(image, JOINED)
+            self.images.fence(image)
+
+    def _joined(self, image: str) -> tuple[str, str]:
+        """Return the host that has joined the volume, and the address of its client; both are empty if there is
+        none.
+        """
+        host, _, address = self.images.meta(image, JOINED).rpartition(" ")
+        return host, address
 
     def _check_owner(self, image: str) -> None:
         if self.images.meta(image, OWNER) not in ("", self.settings.host):

@@ -317,8 +317,13 @@ class CephImages:
         )
         return listed.get(key, "")
 
-    def fence(self, image: str) -> list[str]:
-        """Block writes from all clients that have the image open now, and return their addresses.
+    def forget_meta(self, image: str, key: str) -> None:
+        """Remove a value from the image's metadata. Succeeds if there is none."""
+        self._unless(errno.ENOENT, "image-meta", "remove", self._spec(image), key)
+
+    def fence(self, image: str, spared: str = "") -> list[str]:
+        """Block writes from all clients that have the image open now, except the one with the address ``spared``, and
+        return their addresses.
 
         A client that died holds the image's lock until its watch ends: the next writer would wait for 17 to 30 s.
         Breaking the lock adds the client to the cluster's blocklist (``profile rbd`` of the monitor allows that), so
@@ -326,10 +331,11 @@ class CephImages:
         """
         fenced = []
         for lock in json.loads(self._rbd("lock", "ls", self._spec(image), "--format", "json")):
-            self._unless(errno.ENOENT, "lock", "rm", self._spec(image), lock["id"], lock["locker"])
-            fenced.append(lock["address"])
+            if lock["address"] != spared:
+                self._unless(errno.ENOENT, "lock", "rm", self._spec(image), lock["id"], lock["locker"])
+                fenced.append(lock["address"])
         for address in self.watchers(image):
-            if address not in fenced:
+            if address not in (*fenced, spared):
                 self._ceph("osd", "blocklist", "add", address)
                 fenced.append(address)
         return fenced

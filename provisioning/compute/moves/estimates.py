@@ -127,7 +127,8 @@ def _last_moves(kind: MoveKind) -> list[PastMove]:
         seconds = next(((to - since).total_seconds() for since, to in named if since <= begun <= to), None)
         if seconds is not None:
             travelled = [row[name] for name in amounts if row[name] is not None]
-            most = kind.gib(row["old_flavor"], local_disk=row["instance__image_id"] is not None)
+            local_disk = row["instance__image_id"] is not None and row["disk_total_bytes"] != 0
+            most = kind.gib(row["old_flavor"], local_disk=local_disk)
             moves.append(PastMove(most, sum(travelled) / GIB if travelled else None, seconds))
     return moves
 

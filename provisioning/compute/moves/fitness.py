@@ -6,12 +6,15 @@ from datetime import datetime
 from django.utils import timezone
 
 from provisioning.compute.models import Instance
-from provisioning.compute.selectors.root_pools import is_in_pool, shared_pool
+from provisioning.compute.selectors.root_pools import is_in_pool, is_live_pool, shared_pool
 from provisioning.hosts.models import Host
 
 UNCERTIFIED = "It has no valid certificate for connections between hosts."
 OLD_IN_POOL = "Its host stores root disks in a pool, and its agent is too old to move them. Upgrade it first."
-NOT_LIVE_IN_POOL = "Its root disk is in a pool, so it cannot be migrated while it runs."
+NOT_LIVE_IN_POOL = (
+    "Its root disk is in a pool that only one host can open, or the agent of its host is too old to migrate it while it"
+    " runs."
+)
 
 
 def without_certificate() -> Mapping[str, str]:
@@ -28,3 +31,8 @@ def without_certificate() -> Mapping[str, str]:
 def is_held_in_pool(instance: Instance) -> bool:
     """Whether the server's root disk is in a pool, and the agent of its host cannot leave it to another host."""
     return is_in_pool(instance) and not shared_pool(instance)
+
+
+def is_held_live(instance: Instance) -> bool:
+    """Whether the server's root disk is in a pool from which no running server can be migrated."""
+    return is_in_pool(instance) and not is_live_pool(instance)

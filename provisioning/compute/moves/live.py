@@ -26,7 +26,7 @@ from provisioning.compute.host_link.allocations import second_of
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.models import Instance, Migration
 from provisioning.compute.moves import volumes
-from provisioning.compute.moves.fitness import NOT_LIVE_IN_POOL, without_certificate
+from provisioning.compute.moves.fitness import NOT_LIVE_IN_POOL, is_held_live, without_certificate
 from provisioning.compute.moves.targets import MoveRequest
 from provisioning.compute.records import host_commands
 from provisioning.compute.records.migration_records import LIVE_MIGRATION, OPEN
@@ -63,7 +63,7 @@ def check_movable(instance: Instance, *, block_migration: bool | None = None) ->
 
     ``block_migration``: whether the caller wants disks to be copied; None: as needed.
     """
-    if is_in_pool(instance):
+    if is_held_live(instance):
         raise ConflictError(NOT_LIVE_IN_POOL)
     if reason := volumes.obstacles([instance.id]).get(instance.id):
         raise ConflictError(reason)
@@ -73,11 +73,13 @@ def check_movable(instance: Instance, *, block_migration: bool | None = None) ->
 
 
 def has_local_disks(instance: Instance) -> bool:
-    """Whether the server has disks on its host, which are copied: its root disk, or an ephemeral or swap disk."""
+    """Whether the server has disks on its host, which are copied: its root disk unless that is in a pool, or an
+    ephemeral or swap disk.
+    """
     devices = block_devices.devices_of(instance.id)
     local = block_devices.local_disks(instance, devices)
     empty = local if local is not None else instance.flavor["ephemeral_gb"] or instance.flavor["swap_mb"]
-    return not block_devices.boots_from_volume(instance) or bool(empty)
+    return not (block_devices.boots_from_volume(instance) or is_in_pool(instance)) or bool(empty)
 
 
 def next_attempt(instance: Instance, target: Host) -> int:
@@ -89,9 +91,12 @@ def next_attempt(instance: Instance, target: Host) -> int:
 
 
 def receive_request(instance: Instance, source: Host, target: Host) -> ReceiveLiveRequest:
-    """Return the command for the target. Raises ConflictError when the server's image was deleted."""
+    """Return the command for the target. Raises ConflictError when the server's image was deleted and its root disk is
+    not in a pool.
+    """
+    needs_image = not is_in_pool(instance)
     try:
-        spec: InstanceSpec = guest_spec(instance, zone=target.availability_zone, with_bits=True, second=True)
+        spec: InstanceSpec = guest_spec(instance, zone=target.availability_zone, with_bits=needs_image, second=True)
     except NotFoundError as error:
         raise ConflictError(NO_IMAGE) from error
     return ReceiveLiveRequest(instance=spec, source=str(source.id))

@@ -7,7 +7,7 @@ from compute_agent.contract.commands import MOVES
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.models import Instance, MoveAllocation
 from provisioning.compute.moves import volumes
-from provisioning.compute.moves.fitness import NOT_LIVE_IN_POOL, OLD_IN_POOL, is_held_in_pool
+from provisioning.compute.moves.fitness import NOT_LIVE_IN_POOL, OLD_IN_POOL, is_held_in_pool, is_held_live
 from provisioning.compute.moves.live import NO_IMAGE
 from provisioning.compute.selectors.root_pools import is_in_pool
 from provisioning.compute.states import VmState
@@ -62,11 +62,11 @@ def live_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
             result[server.id] = (
                 NOT_RUNNING if server.vm_state == VmState.STOPPED else _in_state(server, NOT_LIVE_IN_STATE)
             )
-        elif is_in_pool(server):
+        elif is_held_live(server):
             result[server.id] = NOT_LIVE_IN_POOL
         elif server.id in of_volumes:
             result[server.id] = of_volumes[server.id]
-        elif server.image_id is not None and server.image_id not in usable:
+        elif server.image_id is not None and server.image_id not in usable and not is_in_pool(server):
             result[server.id] = NO_IMAGE
         elif server.id in held:
             result[server.id] = LEFTOVERS

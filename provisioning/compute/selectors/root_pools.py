@@ -1,6 +1,6 @@
 """Servers with root disks in a pool that several hosts share: they move without a copy, between hosts of this pool."""
 
-from compute_agent.contract.moves import ROOT_POOL_TRAIT, root_pool_traits
+from compute_agent.contract.moves import LIVE_POOL_TRAIT, ROOT_POOL_TRAIT, root_pool_traits
 from provisioning.compute.models import Instance
 from provisioning.hosts.models import Host
 
@@ -11,6 +11,11 @@ def is_in_pool(instance: Instance, host: Host | None = None) -> bool:
     """
     host = host or instance.host
     return host is not None and ROOT_POOL_TRAIT in host.traits and instance.image_id is not None
+
+
+def is_live_pool(instance: Instance) -> bool:
+    """Whether the server's root disk is in a pool that two hosts can open, so that the server can be migrated live."""
+    return bool(shared_pool(instance)) and instance.host is not None and LIVE_POOL_TRAIT in instance.host.traits
 
 
 def shared_pool(instance: Instance, host: Host | None = None) -> str:

@@ -11,6 +11,7 @@ import uuid
 from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from dataclasses import replace as replace_settings
 from pathlib import Path
 from typing import Any
@@ -287,6 +288,75 @@ def test_a_host_that_was_cut_off_does_not_take_a_volume_back(driver: RbdDriver, 
         assert "failed" in qemu_io(uri, "write -f -P 6 0 4096")
     finally:
         elsewhere.end_all()
+
+
+@dataclass
+class Joined:
+    """A volume that two hosts have open, as in a live migration: its daemons, drivers, ids and URIs."""
+
+    daemons: tuple[Daemons, Daemons]
+    drivers: tuple[RbdDriver, RbdDriver]
+    ids: tuple[str, str]
+    uris: tuple[str, str]
+
+    def io(self, place: int, text: str) -> str:
+        return qemu_io(self.uris[place], text)
+
+    def is_repaired(self, place: int) -> bool:
+        """Kill a daemon, and let its host start it again."""
+        pid = read_pid(self.daemons[place].runtime / self.ids[place] / "pid")
+        assert pid is not None
+        kill(pid)
+        before = self.daemons[place].description(self.ids[place])
+        assert before is not None
+        return self.daemons[place].repair(self.drivers[place], before)
+
+
+@pytest.fixture
+def joined(driver: RbdDriver, daemons: Daemons, short: Path) -> Iterator[Joined]:
+    volume, client = spec(), VolumeClient(attachment_id="a", host_id="", local=True)
+    there = replace(volume, id=f"{volume.id}-there")
+    elsewhere = Daemons(short / "run2", short / "sockets2", Address(lambda: "127.0.0.1"), short / "kept2")
+    other = RbdDriver(replace_settings(driver.settings, host="host-2"))
+    driver.create(volume)
+    try:
+        found = daemons.connect(driver, volume, [client]), elsewhere.join(other, there, volume.id, client)
+        first, second = (f"nbd+unix:///{each.export}?socket={each.socket}" for each in found)
+        yield Joined((daemons, elsewhere), (driver, other), (volume.id, there.id), (first, second))
+    finally:
+        elsewhere.end_all()
+
+
+@pytest.mark.deep
+def test_a_second_host_that_has_joined_a_volume_acquires_it(joined: Joined) -> None:
+    """The guest writes through the first host, and then through the second."""
+    assert "wrote 4096/4096" in joined.io(0, "write -P 1 0 4096")
+    assert joined.is_repaired(0)  # which does not block the second one
+    assert "wrote 4096/4096" in joined.io(0, "write -P 2 0 4096")
+    assert "read 4096/4096" in joined.io(1, "read -P 2 0 4096")
+    assert "wrote 4096/4096" in joined.io(1, "write -P 3 0 4096")
+    (driver, other), (old, new) = joined.drivers, joined.ids
+    other.acquire(old, new)
+    assert driver.names() == [new]
+    assert "failed" in joined.io(0, "write -f -P 4 0 4096")
+    assert "wrote 4096/4096" in joined.io(1, "write -P 5 0 4096")
+    with pytest.raises(VolumeNotFoundError):
+        joined.is_repaired(0)
+    assert joined.is_repaired(1)
+    assert "read 4096/4096" in joined.io(1, "read -P 5 0 4096")
+
+
+@pytest.mark.deep
+def test_a_host_that_has_joined_a_volume_is_expelled(joined: Joined) -> None:
+    assert "wrote 4096/4096" in joined.io(1, "write -P 1 0 4096")
+    (driver, other), (old, new) = joined.drivers, joined.ids
+    with joined.daemons[0].paused(driver, old):
+        driver.expel(old)
+    assert "failed" in joined.io(1, "write -f -P 2 0 4096")
+    assert "read 4096/4096" in joined.io(0, "read -P 1 0 4096")
+    assert "wrote 4096/4096" in joined.io(0, "write -P 3 0 4096")
+    with pytest.raises(VolumeInUseError):
+        other.acquire(old, new)
 
 
 @pytest.mark.deep

@@ -16,6 +16,7 @@ from compute_agent.contract.migration import (
     ReceiveLiveRequest,
     SendLiveRequest,
 )
+from compute_agent.contract.moves import LIVE_POOL_TRAIT, ROOT_POOL_TRAIT, root_pool_trait
 from compute_agent.contract.network import ApplyNetworkRequest, ApplySecurityGroupRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.volume import ConnectVolumeRequest
@@ -25,9 +26,11 @@ from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_vo
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.live_migrate import LiveMigrate, LiveMigration, abort_live_migration
 from provisioning.compute.models import BlockDevice, Instance, InstanceFault, Migration, MoveAllocation
+from provisioning.compute.moves.fitness import NOT_LIVE_IN_POOL
 from provisioning.compute.moves.obstacles import live_obstacles
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.hosts.models import Host
+from provisioning.images.models import Image
 from provisioning.network.delivery.needs import Needs
 from provisioning.network.models import FloatingIP, Port
 from provisioning.volumes.models import Attachment, Volume
@@ -435,3 +438,44 @@ def test_a_server_with_a_tpm_moves_live_to_hosts_with_tpms(two: Two) -> None:
     )
     migrate(server)
     assert state_of(server) == ON_ITS_WAY
+
+
+# ----- root disks in a pool -------------------------------------------------------------------------------------------
+
+
+def pooled(*agents: ScriptedAgent, live: bool = True) -> None:
+    """Let hosts store root disks in one pool, which two hosts can open if it is ``live``."""
+    traits = [RECEIVER_TRAIT, ROOT_POOL_TRAIT, root_pool_trait("0b0f36b8-5f26-4f76-a0cf-25b4f1a3f3a1")]
+    for agent in agents:
+        Host.objects.filter(id=agent.host.id).update(traits=[*traits, *([LIVE_POOL_TRAIT] if live else [])])
+
+
+def test_a_root_disk_in_a_pool_is_not_copied(cloud: Cloud, two: Two) -> None:
+    copied = LiveMigrate.way.estimates()(two.server)
+    pooled(two.source)
+    server = cloud.fresh(two.server)
+    assert LiveMigrate.way.estimates()(server) < copied
+    with pytest.raises(InvalidInputError, match="the pool of its root disk"):
+        migrate(server)
+    pooled(two.source, two.target)
+    Image.objects.update(status=Image.Status.DEACTIVATED)  # nothing is created from it
+    assert live_obstacles([server]) == {}
+    with pytest.raises(InvalidInputError):  # as Nova's InvalidLocalStorage
+        migrate(server, block_migration=True)
+    receive = receiving(two, two.source)
+    two.target.listens(receive)
+    [send] = taken(two.source, SendLiveRequest)
+    two.source.report(send, "progress", detail={"done": str(1 << 20), "total": str(1 << 20)})
+    two.arrives(receive)
+    cloud.run()
+    assert cloud.fresh(two.server).host_name == two.target.host.name
+    assert Migration.objects.get().disk_total_bytes == 0
+    invariants.check()
+
+
+def test_a_pool_that_only_one_host_opens_keeps_the_guest(cloud: Cloud, two: Two) -> None:
+    pooled(two.source, two.target, live=False)
+    server = cloud.fresh(two.server)
+    assert live_obstacles([server]) == {server.id: NOT_LIVE_IN_POOL}
+    with pytest.raises(ConflictError, match="pool"):
+        migrate(server)
