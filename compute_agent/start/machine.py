@@ -11,6 +11,7 @@ from pathlib import Path
 from compute_agent.link.dial import SocketOpener, here
 from compute_agent.link.errors import HostUnfitError, StartError, StateInUseError
 from compute_agent.settings import AgentSettings
+from compute_agent.start import guests_folder
 from compute_agent.start.options import Options
 
 LOCK_NAME = "agent.lock"
@@ -63,13 +64,16 @@ def enter(name: str) -> None:
 
 
 def prepare(options: Options) -> Machine:
-    """Prepare the machine in this order: 1. locks, 2. network namespace, 3. KVM.  Raises StartError."""
+    """Prepare the machine in this order: 1. locks, 2. the folder of guests, 3. network namespace, 4. KVM.  Raises
+    StartError.
+    """
     for settings in options.hosts:
         lock(settings.state_dir)
     settings = options.hosts[0]
     if settings.simulated:
         return Machine(here, "")
     try:
+        guests_folder.claim(settings.state_dir)
         opener = enter_network(settings)
         with libraries():
             from compute_agent.virt.libvirt import kvm  # noqa: PLC0415 - simulated hosts lack its libraries

@@ -17,7 +17,8 @@ def listed(hypervisor: Connection, paths: HostPaths) -> list[Leftover]:
     The directories are read before the domains, so that a directory whose domain is just being created is not listed.
     """
     places = (paths.instances, paths.tpm_keys)
-    folders = sorted({path.name for place in places if place.is_dir() for path in place.iterdir()})
+    found = {path.name for place in places if place.is_dir() for path in place.iterdir()}
+    folders = sorted(name for name in found if not name.startswith("."))  # not the host's own mark
     ours, foreign = set(), []
     with translated("list what is on it"):
         for domain in hypervisor.get().listAllDomains():

@@ -1,0 +1,39 @@
+"""Two hosts never use one folder of guests: each would take the guests of the other for leftovers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compute_agent.link.errors import HostUnfitError
+from compute_agent.start import guests_folder
+from compute_agent.start.guests_folder import FOLDER, MARK
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> list[Path]:
+    """The state folders of two hosts that have one folder of guests."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    states = [tmp_path / name for name in ("one", "two")]
+    for state in states:
+        state.mkdir()
+        (state / FOLDER).symlink_to(shared)
+    return states
+
+
+def test_the_second_host_of_a_folder_does_not_start(hosts: list[Path]) -> None:
+    one, two = hosts
+    for _ in range(2):
+        guests_folder.claim(one)
+        with pytest.raises(HostUnfitError, match="belongs to another host"):
+            guests_folder.claim(two)
+    (two / FOLDER / MARK).unlink()  # as the message says, for a host that was installed again
+    guests_folder.claim(two)
+
+
+def test_a_host_keeps_its_folder_when_its_state_is_renamed(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    guests_folder.claim(tmp_path / "state")
+    guests_folder.claim((tmp_path / "state").rename(tmp_path / "renamed"))
