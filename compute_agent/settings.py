@@ -96,7 +96,7 @@ class AgentSettings:
     fake_traits: tuple[str, ...] | None = None
     """Traits of a simulated host; None: all traits that guests' hardware can require."""
     fake_move_seconds: int = 0
-    """Seconds that a simulated host takes to send a running guest, or to copy the disks of a stopped one."""
+    """Seconds that a simulated host takes to send a running guest, or to copy the disks of a stopped guest."""
     durable: bool = True
     """Sync commands to disk before they are acknowledged, and their ends before they are reported. Not used by
     simulated hosts.

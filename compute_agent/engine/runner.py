@@ -105,7 +105,7 @@ class Running:
 
 @dataclass
 class Lane:
-    """The waiting commands of one subject, and the running one."""
+    """The running command of one subject, and its waiting commands."""
 
     queue: deque[StoredCommand | Sweep] = field(default_factory=deque)
     running: Running | None = None

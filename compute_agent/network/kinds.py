@@ -68,7 +68,7 @@ class DocumentKind(SubjectKind):
         self._threads = threads
 
     def settled(self, subject_id: str) -> None:
-        """Do nothing."""
+        """Ignore the end of the subject's commands: nothing is kept for a document between commands."""
 
     async def sweep(self, record: SubjectRecord) -> bool:
         await in_thread(self._threads.network, lambda: self._network.forget(self.kind, record.subject.id))

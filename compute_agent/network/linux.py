@@ -69,13 +69,13 @@ class LinuxNetwork(HostNetwork):
         self._tracked: Tracking | None = None
         """The last measurement of connection tracking."""
         self._lacking: list[str] = []
-        """Sentences about requirements of all networks that the host does not meet. No network is applied while there
-        are any.
+        """Sentences about requirements of all networks that the host does not meet. While the list is not empty, no
+        network is applied.
         """
         self._failing = ""
         """The last failure to apply the desired state."""
         self._unfinished = False
-        """Whether a failure left the kernel in another state than the desired one; ``check`` retries."""
+        """Whether the kernel is not in the desired state after a failure; ``check`` retries."""
         self._underlay = Underlay(settings, self._original)
         self._segments = Segments(self._underlay, settings.physical_networks)
         networks = self._folder / "networks"

@@ -22,7 +22,7 @@ class Snapshot(GuestHandler[SnapshotRequest]):
     """Stops the guest if requested, copies its disk, sends the copy, and removes it. Then it sends the firmware state,
     if requested.
 
-    If a step fails, a guest that was stopped for it is started again.
+    If a step fails, a guest that was stopped by the command is started again.
     """
 
     heavy = True

@@ -48,7 +48,7 @@ class ImageSendError(HostError):
 
 
 class FirmwareTransferError(RetryableHostError):
-    """The portal failed to accept or send the firmware state of a server, or it is damaged."""
+    """The portal failed to accept or to send the firmware state of a server, or the state is damaged."""
 
     code = "firmware_transfer_failed"
 

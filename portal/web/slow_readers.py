@@ -19,7 +19,7 @@ from portal.web.http_requests import StreamingRequest
 LEAST_READ = 16 << 10
 """Bytes that a client must have read between two measurements."""
 ALL_ADDRESSES = 4
-"""Limit of all addresses together, as a multiple of the limit of one."""
+"""Limit of all addresses together, as a multiple of the limit of one address."""
 
 logger = logging.getLogger(__name__)
 

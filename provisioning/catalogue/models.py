@@ -28,7 +28,7 @@ class CatalogueIndex(models.Model):
 
 
 class CatalogueImage(models.Model):
-    """A version of an entry that was added: for all projects, or for one.
+    """A version of an entry that was added, for all projects or for one project.
 
     ``image`` is unset after a failure, whose reason is ``fault``.
     """

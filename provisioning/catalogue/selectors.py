@@ -34,7 +34,7 @@ class Offer:
     entry: Entry
     state: State = State.ABSENT
     image: Image | None = None
-    """The image of this version, or with ``NEWER`` of an earlier one."""
+    """The image of this version, or with ``NEWER`` of an earlier version."""
     version: str = ""
     """The version of ``image``."""
     for_all: bool = False

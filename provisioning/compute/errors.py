@@ -24,7 +24,7 @@ class NoRoomError(ConflictError):
 
 
 class ConsoleTakenError(ConflictError):
-    """The same user has opened the console in another window, and it allows one connection only."""
+    """The same user has opened the console in another window. The console allows one connection only."""
 
     code = "console_taken"
 

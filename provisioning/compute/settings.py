@@ -14,7 +14,7 @@ CAST_TIMEOUT = integer("NOVELLA_CAST_TIMEOUT", 60, 1, 86_400)
 BUILD_TIMEOUT = integer("NOVELLA_BUILD_TIMEOUT", 600, 5, 86_400)
 """Seconds without progress after which the reaper ends or retries a launch."""
 POWER_TIMEOUT = integer("NOVELLA_POWER_TIMEOUT", 180, 1, 86_400)
-"""Seconds that a power action may take, or another action that neither creates nor sends a disk."""
+"""Seconds that a power action may take, or any other action that neither creates nor sends a disk."""
 SNAPSHOT_TIMEOUT = integer("NOVELLA_SNAPSHOT_TIMEOUT", 3600, 5, 86_400)
 """Seconds without progress that a host may take to send the disk of a server as an image."""
 LIVE_MIGRATION_TIMEOUT = integer("NOVELLA_LIVE_MIGRATION_TIMEOUT", 300, 5, 86_400)

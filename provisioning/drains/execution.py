@@ -1,7 +1,7 @@
 """Execution of drains.
 
-Each server is claimed in one transaction with its action, so a killed worker neither repeats nor loses one. The
-scheduler chooses the target when the move begins, because the plan may be out of date by then.
+Each server is claimed in one transaction with its action, so a killed worker neither repeats nor loses an action.
+The scheduler chooses the target when the move begins, because the plan may be out of date by then.
 """
 
 import uuid

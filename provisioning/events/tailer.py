@@ -158,11 +158,11 @@ class Tailer:
                 return
 
     def _follow_back(self) -> None:
-        """Go back when the newest id is below the last id that was read, because an older database has replaced the
-        database.
+        """Continue from the newest id if it is below the last id that was read, because the database was replaced by an
+        older copy.
 
-        Otherwise no events would be passed on until the older database reaches the last id that was read. Events of the
-        last minute are passed on again.
+        Otherwise no events would be passed on until the new ids reach the last id that was read. Events of the last
+        minute are passed on again.
         """
         now = time.monotonic()
         if now < self._look_at:

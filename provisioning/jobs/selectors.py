@@ -90,7 +90,7 @@ class Periodic:
 def periodic_work(now: datetime) -> list[Periodic]:
     """Return all registered periodic jobs, by name; one query.
 
-    A job is overdue if it has not begun for three intervals and a minute: no worker is running, or it hangs.
+    A job is overdue if it has not begun for three intervals and a minute: no worker is running, or the job hangs.
     """
     leases = {lease.name: lease for lease in Lease.objects.all()}
     return [periodic(job.name, job.every, leases.get(job.name), now) for _, job in sorted(periodic_jobs.items())]

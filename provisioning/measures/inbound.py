@@ -47,8 +47,8 @@ class Inbox:
     def due(self, now: float) -> int | None:
         """Return the slot of a frame that arrives ``now``; None if the host has filled the slot.
 
-        The slots of a link are shifted so that its frames arrive in their middle, and neither share nor miss a slot
-        when they are a little early or late.
+        The slots of a link are shifted so that its frames arrive in their middle, and two frames do not use the same
+        slot, and no slot is missed, when frames are a little early or late.
         """
         middle = now % FINE.seconds - FINE.seconds / 2
         if self._shift is None:

@@ -32,7 +32,9 @@ class Filter(abc.ABC):
     """Whether the filter's own ``select`` judges each host independently of the others."""
 
     def applies(self, spec: RequestSpec) -> bool:
-        """Whether the filter checks anything that the request contains; if not, it is neither run nor recorded."""
+        """Whether the request contains anything that the filter checks. If not, the filter is neither run nor
+        recorded.
+        """
         return True
 
     def kept_by(self, spec: RequestSpec) -> tuple[str, str]:

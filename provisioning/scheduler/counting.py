@@ -116,7 +116,7 @@ def _by_resources(host: HostState, spec: RequestSpec, most: int) -> int:
 
 
 def _room_on(host: HostState, spec: RequestSpec, filters: Sequence[Filter], most: int) -> int:
-    """Return how many guests fit on a host that has capacity for one, at most ``most``."""
+    """Return how many guests fit on a host that has capacity for at least one guest; at most ``most``."""
     fits, fails = 1, most + 1
     while fits < most and fails - fits > 1:
         tried = min(2 * fits, most) if fails > most else (fits + fails) // 2

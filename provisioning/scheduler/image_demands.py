@@ -129,7 +129,7 @@ class HostNeedsFilter(HostFilter):
 
 
 def offers(host: HostState, need: HostNeed) -> bool:
-    """Whether a host meets a requirement: it has the trait, or does not have a forbidden one."""
+    """Whether a host meets a requirement: it has a required trait, or does not have a forbidden trait."""
     return (need.trait in host.traits) is not need.forbidden
 
 

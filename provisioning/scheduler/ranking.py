@@ -16,7 +16,9 @@ NAMED_LOSSES = 10
 def decide(
     hosts: Sequence[HostState], spec: RequestSpec, options: Options, *, choose: random.Random | None = None
 ) -> Decision:
-    """Rank the hosts that pass all filters, best first; ``choose`` is the source of randomness, None: a new one."""
+    """Rank the hosts that pass all filters, best first. ``choose`` is the source of random numbers; None: a new
+    source.
+    """
     chance = choose or random.Random()  # noqa: S311 - spreads load, keeps no secret
     driver = options.driver
     request = driver.request(spec, options)

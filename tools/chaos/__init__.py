@@ -1,1 +1,1 @@
-"""Random operations on a simulated cloud while its processes, its database and its network fail: bin/chaos."""
+"""bin/chaos: random operations on a simulated cloud while its processes, its database and its network fail."""

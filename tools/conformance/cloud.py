@@ -1,4 +1,4 @@
-"""The cloud that a suite tests: one of clouds.yaml or of the ``OS_`` variables, or a new one."""
+"""The cloud that a suite tests: a cloud of clouds.yaml, the cloud of the ``OS_`` variables, or a new cloud."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ class Plan:
     shared_macs: tuple[str, ...] = ()
     """MAC addresses of services and routers, from which no guest may send."""
     share: int = 0
-    """Limit of the tracked connections that each port may begin, and of those that others may begin with the port; 0:
-    no limit.
+    """Limit of the tracked connections that each port may begin, and of the connections that other addresses may begin
+    with it; 0: no limit.
     """
 
 

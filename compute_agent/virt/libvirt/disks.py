@@ -130,7 +130,9 @@ def _check_room(paths: InstancePaths) -> None:
 
 
 def _replace(target: Path, base: Path | None, size: int) -> None:
-    """Replace a file by a disk of ``size`` bytes over ``base``, or by an empty one; remove it if the size is 0."""
+    """Replace a file by a disk of ``size`` bytes over ``base``, or by an empty disk; remove the file if the size is
+    0.
+    """
     if size:
         _overlay(base, target, size)
     else:

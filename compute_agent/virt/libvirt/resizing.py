@@ -199,8 +199,8 @@ def _extra(disk: Path, local: LocalFile | None) -> None:
 
 
 def _make(part: Path, before: Path, local: LocalFile) -> None:
-    """Create a new disk. A disk with a file system is a copy of the previous one; the guest can extend the
-    file system.
+    """Create a new disk. A disk with a file system is a copy of the previous disk, whose file system the guest can
+    extend.
     """
     if before.exists() and not local.disk.swap:
         run_long("cp", "--sparse=always", "--reflink=auto", str(before), str(part), limits=LONG, stopped=lambda: False)

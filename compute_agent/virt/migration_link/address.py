@@ -9,8 +9,8 @@ from compute_agent.virt.machine.host_address import HostAddress
 
 
 class MigrationAddress(HostAddress):
-    """The address at which this host receives guests. Without certificates, the host is a simulated one, which uses no
-    TLS.
+    """The address at which this host receives guests. Without certificates the host is simulated, and TLS is not
+    used.
     """
 
     def listen(self) -> tuple[socket.socket, str, int]:

@@ -73,7 +73,7 @@ class CopyDaemons(BaseDaemons):
         return port, certificates.tls_hostname
 
     def is_sending(self, name: str) -> bool:
-        """Return whether there is a daemon, or a folder of one, for ``send``."""
+        """Return whether a daemon that ``send`` has started, or its folder, exists."""
         return self._folder_of_sent(name).exists()
 
     def end_sending(self, name: str) -> None:

@@ -274,7 +274,7 @@ class ServiceView(APIView):
         return response
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
-        """Add the headers common to all responses; a handler may return the body of a success, or None without one."""
+        """Add the headers common to all responses; a handler may return the body of a success, or None for no body."""
         if not isinstance(response, HttpResponseBase):
             status = self.successes.get(str(request.method)) or (204 if response is None else 200)
             response = Response(response, status=status)

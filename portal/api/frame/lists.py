@@ -51,7 +51,7 @@ class Pages:
     usual: int = 0
     """The limit of a query that specifies none; 0: the maximum."""
     zero_is_none: bool = False
-    """Whether ``limit=0`` requests an empty page, and not the largest one."""
+    """Whether ``limit=0`` requests an empty page. Otherwise it requests the largest page."""
     reverse: str = ""
     """The parameter for a page before the marker."""
     not_in_links: frozenset[str] = frozenset({"limit", "marker"})

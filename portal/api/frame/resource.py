@@ -150,7 +150,7 @@ class Attribute:
     def reader(self, view: Any, rows: Sequence[Any]) -> Reader:
         """Return the function that returns a record's value in the response to this request, or UNSET.
 
-        ``rows``: all records of the response, for values that are read for them together.
+        ``rows``: all records of the response, for values that are read with one query for all records.
         """
         return self.value_of
 

@@ -57,7 +57,7 @@ POOL_FILTERS = ("name", "volume_type")
 
 
 def _versions(view: VolumeView) -> Json:
-    """Return the list of versions; v3 is the only one."""
+    """Return the list of versions, which contains only v3."""
     version = {
         "id": "v3.0",
         "status": "CURRENT",

@@ -60,7 +60,7 @@ _MENUS = """window.bootstrap = ((globalThis) => {{
 return {{ Dropdown: globalThis.Dropdown }};
 }})({{ "@popperjs/core": Popper }})"""
 """Wrapper of Bootstrap's parts. Each part reads the preceding parts from the global object and adds itself to it; the
-wrapper passes them an object of their own instead of the global one.
+wrapper passes a separate object instead of the global object.
 """
 _NOTE = re.compile(r"^ *//.*\n", re.MULTILINE)
 _BLOCK = re.compile(r"^ */\*.*?\*/", re.MULTILINE | re.DOTALL)

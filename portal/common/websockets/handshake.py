@@ -43,7 +43,7 @@ def number(scope: Scope, name: str) -> int | None:
 
 
 def bearer(scope: Scope) -> str:
-    """The credential of ``Authorization: Bearer``; empty without one."""
+    """The credential of ``Authorization: Bearer``; empty if there is none."""
     kind, _, credential = header(scope, "authorization").partition(" ")
     return credential.strip() if kind.lower() == "bearer" else ""
 

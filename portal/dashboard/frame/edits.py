@@ -77,7 +77,9 @@ def read_shown(data: QueryDict) -> Shown:
 
 
 def collision_of(form: Form, sent: QueryDict, record: str, context: RequestContext) -> Collision | None:
-    """Compare a submitted form with the record. Return None if no value has changed, or only to the submitted one."""
+    """Compare a submitted form with the record. Return None if no value of the record has changed, or only to the
+    submitted value.
+    """
     shown, changed, lost = read_shown(sent), {}, []
     for name in _compared(form):
         saved, typed = _saved(form, name), _typed(form, name)

@@ -108,7 +108,7 @@ class Form(forms.Form):
 
     @property
     def focused(self) -> str:
-        """The field with the focus: the first with an error, otherwise the first editable one."""
+        """The field with the focus: the first field with an error, otherwise the first editable field."""
         if self.errors:
             return next((name for name in self.fields if name in self.errors), "")
         visible = (name for name, field in self.fields.items() if not field.widget.is_hidden)

@@ -110,7 +110,7 @@ class Page(View):
             return self.refused(error)
 
     def outside(self) -> HttpResponse:
-        """Explain, outside a project, that the page requires one."""
+        """Explain that the page requires a project, to a caller whose scope is not a project."""
         self.live_page = ""
         return self.page("dashboard/outside.html", {}, status=403)
 
@@ -196,7 +196,9 @@ class Page(View):
         return shown if shown and self.returns_to(urlsplit(shown).path) else ""
 
     def returns_to(self, path: str) -> bool:
-        """Whether a confirmed action returns to this page if it was started there: by default to the section's list."""
+        """Whether a confirmed action that was started at ``path`` returns there. By default it does so only from the
+        section's list.
+        """
         return path == reverse(self.back_to)
 
     def forbidden(self, error: ForbiddenError) -> HttpResponse:

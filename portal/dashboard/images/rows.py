@@ -71,7 +71,7 @@ def _row(context: RequestContext, image: Image, answer: ImageMember | None) -> R
 
 
 def _import(image: Image, task: ImageTask | None) -> Row:
-    """Return the progress of a running import, or the error of a failed one."""
+    """Return the progress of a running import, or the error of a failed import."""
     percent, reason = None, ""
     if task is not None and image.status == Image.Status.IMPORTING:
         percent = 100 * task.done // task.total if task.total else 0

@@ -124,8 +124,8 @@ class LinkForm(LaunchForm):
         self.asked: Sequence[str] = ("name",)
 
     def clean(self) -> dict[str, Any]:
-        """Refuse other values of locked fields. The page does not send them, except one opened before they were
-        locked.
+        """Refuse other values of locked fields. Only a page that was opened before a field was locked sends such
+        values.
         """
         typed = super().clean()
         unlocked = LaunchForm(cast("QueryDict", self.data))

@@ -109,7 +109,7 @@ class Empty:
     title: str
     about: str
     without_create: str = ""
-    """An additional text for callers who may not create one."""
+    """An additional text for callers who may not create a record."""
 
 
 BY_NAME = NullIf(Lower("name"), Value(""))

@@ -10,7 +10,9 @@ Row = TypeVar("Row", bound=Model)
 
 
 def page_of(rows: QuerySet[Row], number: str) -> Any:
-    """Return Django's page with this number: the first for an invalid one, the last for one that is too high."""
+    """Return Django's page with this number: the first page for an invalid number, the last page for a number that is
+    too high.
+    """
     pages: Page[Row] = Paginator(rows, PAGE_SIZE).get_page(number)
     return pages
 

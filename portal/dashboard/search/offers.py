@@ -150,7 +150,7 @@ def _meant(context: RequestContext, words: list[str]) -> list[ServerAction[Any]]
 
 
 def _actions(context: RequestContext, meant: list[ServerAction[Any]], hits: list[Hit]) -> Iterator[Offer]:
-    """Yield these actions on the instances that were found and allow them now."""
+    """Yield these actions for each found instance on which they are possible now."""
     masters = policy.allows(context, "os_compute_api:os-lock-server:unlock:unlock_override")
     for action in meant:
         for hit in hits:

@@ -35,7 +35,7 @@ class Star(Page):
     """Stars a resource, or removes its star (``starred`` is empty)."""
 
     def post(self, request: HttpRequest, resource_kind: str, thing_id: uuid.UUID) -> HttpResponse:
-        """Return to the page of the resource."""
+        """Add or remove the star, and redirect to the page of the resource."""
         if resource_kind not in PAGES:
             raise Http404
         if request.POST.get("starred"):

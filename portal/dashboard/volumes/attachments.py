@@ -167,7 +167,7 @@ class VolumeDetach(QuestionPage, VolumePage):
         detach_volume(self.context, self.server.id, str(self.record.id))
 
     def _mounted(self, server: Instance, device: BlockDevice) -> str:
-        """Return a sentence about its mount points if the guest agent reports any."""
+        """Return a sentence about the volume's mount points if the guest agent reports any."""
         own = {"project_id": server.project_id, "user_id": server.user_id}
         if not has_guest_agent(server) or not self.allows(LISTS_FILE_SYSTEMS, own):
             return ""

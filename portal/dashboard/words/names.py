@@ -18,7 +18,7 @@ def bdi(name: object) -> str:
 
 
 def _balanced(text: str) -> str:
-    """Remove unmatched ends of isolates, which would end the surrounding one."""
+    """Remove unmatched ends of isolates, which would end the surrounding isolate."""
     kept, depth = [], 0
     for character in text:
         kind = unicodedata.bidirectional(character)

@@ -63,7 +63,7 @@ class Prepared(Generic[Row]):
         return rows
 
     def first(self, **values: Any) -> Row | None:
-        """Return the first row or None; the queryset should be sliced to one."""
+        """Return the first row or None; the queryset should be sliced to one row."""
         rows = self(**values)
         return rows[0] if rows else None
 

@@ -41,7 +41,7 @@ class Reads:
 
 @dataclass
 class Recording:
-    """Reads while they are being recorded."""
+    """Records the statements of one response, and digests of their rows."""
 
     statements: list[tuple[str, Any]] = field(default_factory=list)
     rows: list[Any] = field(default_factory=list)

@@ -101,7 +101,7 @@ class Listing(Generic[Row]):
         return records[part.bounds]
 
     def _keys(self, part: Part, model: type[Model]) -> list[Sort]:
-        """Return the columns to sort by without duplicates, up to the first unique one."""
+        """Return the columns to sort by without duplicates, up to the first unique column."""
         keys: dict[str, Sort] = {}
         for key in (*(replace(requested, key=self._column(requested.key)) for requested in part.sort), *self.order):
             keys.setdefault(key.key, replace(key, descending=key.descending != part.backwards))

@@ -44,7 +44,7 @@ class _File:
 
     def _open(self) -> sqlite3.Connection:
         """Open the file, one process at a time; a damaged file, possibly after a power failure, is replaced by an empty
-        one.
+        file.
         """
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600), "rb") as turn:  # noqa: PTH123

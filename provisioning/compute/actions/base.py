@@ -149,7 +149,9 @@ class HostAction(ServerAction[R], Task[Instance], Generic[R, B]):
     """Label of the task on pages, such as ``Pausing``."""
     stages: ClassVar[tuple[Stage, ...]] = ()
     ends: ClassVar[Mapping[str, VmState | None]] = {}
-    """Transition → new vm_state, None: the previous one. The first entry is the default end of a successful action."""
+    """Transition → new vm_state; None: the vm_state is unchanged. The first entry is the default end of a successful
+    action.
+    """
     badly: ClassVar[str] = FAILED
     timeout: ClassVar[str]
     """Name of the setting with the timeout of each task, in seconds."""

@@ -45,8 +45,8 @@ class PowerAction(HostAction[None, PowerRequest]):
 
 
 class Start(PowerAction):
-    """Power a stopped server on. After a failed evacuation, the server first gets the disks back that the other host
-    may have acquired. Raises ConflictError while that host may have them open.
+    """Power a stopped server on. After a failed evacuation, the disks that the other host may have acquired are first
+    returned to the server's host. Raises ConflictError while the other host may have them open.
     """
 
     key, record, api, power = "power_on", "start", "os-start", "start"

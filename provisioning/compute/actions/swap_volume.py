@@ -159,8 +159,9 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
     def end(self, instance: Instance, body: SwapVolumeRequest, outcome: Outcome) -> Instance | None:
         """Release the old volume after success, or the replacement after a failure.
 
-        If the replacement was detached concurrently, a guest that has switched to it gets the old volume back. If the
-        action moves one volume's data to another pool, Block Storage is notified which copy the guest uses.
+        If the replacement was detached concurrently, the old volume is attached again to a guest that has switched
+        to the replacement. If the action moves one volume's data to another pool, Block Storage is notified which copy
+        the guest uses.
         """
         device = BlockDevice.objects.filter(swap_attachment_id=body.new.attachment_id).first()
         there = Attachment.objects.filter(id=body.new.attachment_id).exists()

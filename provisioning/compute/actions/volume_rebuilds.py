@@ -31,7 +31,7 @@ NOT_WRITTEN = "Volume {volume} could not be written: {reason}"
 def columns(context: RequestContext, instance: Instance, image_id: str, *, writes: bool) -> dict[str, Any]:
     """Check the image for a volume-backed server and return the columns to change.
 
-    ``writes`` False: the volume keeps its data; raises InvalidInputError for another image than its own.
+    ``writes`` False: the volume keeps its data; raises InvalidInputError for an image other than the volume's.
     """
     root = _root_of(instance)
     if writes:

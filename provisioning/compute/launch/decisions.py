@@ -80,7 +80,9 @@ def rank_one_host(
 def rank_on_host(
     host_id: uuid.UUID, requests: Sequence[tuple[RequestSpec, Callable[[HostState], HostState]]]
 ) -> list[Decision]:
-    """Rank one host for several requests with one image, as ``rank_one_host`` does for one. Reads the host once."""
+    """Rank one host for several requests with one image, as ``rank_one_host`` does for one request. Reads the host
+    once.
+    """
     options = options_now()
     facts = frozenset().union(*(facts_needed(spec, options) for spec, _ in requests)) - {"io_ops"}
     hosts = host_states(facts, image_id=requests[0][0].image_id, only=host_id) if requests else []

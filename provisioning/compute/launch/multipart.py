@@ -23,7 +23,7 @@ _TYPES = {CLOUD_CONFIG: "cloud-config", "#!": "x-shellscript", "#cloud-boothook"
 
 
 def with_config(user_data: str | None, config: Mapping[str, Any] | str, name: str) -> str:
-    """Return user data, in base64, with another cloud-config: values, or the text of one. Raises ValueError for user
+    """Return user data, in base64, with another cloud-config, given as values or as text. Raises ValueError for user
     data that is not base64.
     """
     archive = _archive(base64.b64decode("".join((user_data or "").split()), validate=True))

@@ -121,8 +121,8 @@ def send(instance: Instance, source: Host, target_id: uuid.UUID) -> None:
 
 
 def sent(instance: Instance, body: SendGuestRequest, outcome: Outcome) -> Instance | None:
-    """Process the end of ``SendGuestRequest``: the record changes to the target. After a failure, the host gets its
-    guest back.
+    """Process the end of ``SendGuestRequest``: the record changes to the target. After a failure, the guest is restored
+    on its host.
     """
     second, source = second_of(instance.id), instance.host
     if second is None or source is None:

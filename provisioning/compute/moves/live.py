@@ -1,4 +1,4 @@
-"""The parts of live migrations: hosts that can receive, commands, and the records of a running one."""
+"""The parts of live migrations: hosts that can receive, commands, and the records of a running migration."""
 
 import uuid
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ def unfit_hosts(instance: Instance | None = None) -> dict[str, str]:
 
 
 def move_request(instance: Instance, host: str = "") -> MoveRequest:
-    """Return the request to the scheduler; ``host``: the only acceptable one, empty: any."""
+    """Return the request to the scheduler. ``host``: the only acceptable host; empty: any host."""
     return MoveRequest(instance, host=host, live=True, unfit=unfit_hosts(instance))
 
 

@@ -70,7 +70,7 @@ def numbered(name: str, index: int, count: int, *, longest: int = 255, placehold
 
 
 def disk_name(requested: str, server: str, index: int, count: int, *, placeholder: str = "") -> str:
-    """Return the name of a new disk of one of several servers, empty without a requested one.
+    """Return the name of a new disk of one of several servers; empty if no name was requested.
 
     ``{name}`` in the requested name is replaced by the server's name, and ``placeholder`` by the number. A name without
     ``{name}`` is numbered like names of servers.

@@ -44,7 +44,7 @@ def hosts_for(spec: RequestSpec, options: Options) -> list[HostState]:
 def host_states(
     facts: Collection[str] = (), *, image_id: uuid.UUID | None = None, only: uuid.UUID | None = None
 ) -> list[HostState]:
-    """Return all hosts, or ``only`` that one, with their current records.
+    """Return all hosts, or only the host ``only``, with their current records.
 
     ``facts`` are the names of ``Facts`` to read; each costs one or two statements. ``image_id`` is the image for the
     fact ``with_image``. Architecture and hypervisor are read with ``hardware``.

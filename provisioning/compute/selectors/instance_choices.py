@@ -19,7 +19,7 @@ Choices = list[tuple[str, str]]
 
 
 def listed_instances(context: RequestContext, status: str = "") -> QuerySet[Instance]:
-    """Return the servers of the caller's project with an API status, or all that are not deleted, in no order."""
+    """Return the servers of the caller's project with an API status, or all that are not deleted, unordered."""
     rows = Instance.objects.filter(project_id=context.project_id or NOBODY)
     return narrowed(rows, {"status": status or None}, operator=policy.allows(context, ALL_PROJECTS))
 

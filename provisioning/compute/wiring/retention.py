@@ -63,7 +63,7 @@ def _migrations(before: datetime) -> QuerySet[Migration]:
 
 
 def _audits(before: datetime) -> QuerySet[UsageAudit]:
-    """Return old audits, except those of the last period, which would be audited again."""
+    """Return old audits, except the audits of the last period, which would be audited again."""
     last = UsageAudit.objects.aggregate(last=Max("period_ending"))["last"]
     rows = UsageAudit.objects.filter(period_ending__lt=before)
     return rows if last is None else rows.exclude(period_ending=last)

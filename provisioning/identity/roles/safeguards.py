@@ -43,7 +43,7 @@ def roles_bringing(*names: str) -> set[uuid.UUID]:
 
 
 def roles_beyond_domains() -> set[uuid.UUID]:
-    """Return the ids of the roles that only operators may assign, because they apply to all projects."""
+    """Return the ids of the roles that only operators may assign, because these roles apply to all projects."""
     return roles_bringing(*BEYOND_DOMAINS)
 
 

@@ -1,4 +1,4 @@
-"""Images as commands for hosts refer to them."""
+"""References to images in commands for hosts."""
 
 from collections.abc import Mapping
 

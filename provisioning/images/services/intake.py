@@ -107,7 +107,7 @@ def write(file: IO[bytes], limit: int, chunks: Iterable[bytes], expected_size: i
 
 
 def check_announced(size: int, announced: int | None) -> None:
-    """Raise InvalidInputError if the size is not the announced one."""
+    """Raise InvalidInputError if the size differs from the announced size."""
     if announced is not None and size != announced:
         msg = f"The size of the data, {size} bytes, is not the {announced} bytes that were announced."
         raise InvalidInputError(msg, field="size")

@@ -214,7 +214,7 @@ def hops(
 
 
 def default_group_of(network_id: uuid.UUID) -> SecurityGroup | None:
-    """Return the default group of a VPC; None for networks that were not created as one."""
+    """Return the default group of a VPC; None for networks that were not created as a VPC."""
     row = GroupVpc.objects.filter(network=network_id, is_default=True).select_related("group").first()
     return row.group if row is not None else None
 

@@ -28,7 +28,7 @@ def seconds_of(name: str) -> int | None:
 def deadline_of(name: str, now: datetime | None = None) -> datetime | None:
     """Return the time by which a host must report about a volume's task again; None for a status without a task.
 
-    A volume that is ``attaching`` has no deadline, because its attachments have.
+    A volume that is ``attaching`` has no deadline, because its attachments have deadlines.
     """
     seconds = seconds_of(name) if name != AttachStatus.ATTACHING else None
     return (now or timezone.now()) + timedelta(seconds=seconds) if seconds else None

@@ -1,4 +1,4 @@
-"""A user of the cloud: sends each request once, and distinguishes an answer from a missing one."""
+"""A user of the cloud. It sends each request once, and distinguishes a missing answer from a refusal."""
 
 from __future__ import annotations
 

@@ -150,7 +150,9 @@ def _show(world: World, client: Client, operation: Operation, server: str) -> An
 
 
 def _address(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Associate a new address or one of another server with the server, disassociate one, or release one."""
+    """Associate a new elastic IP, or an elastic IP of another server, with the server; or disassociate or release an
+    elastic IP.
+    """
     face = world.by_ec2[operation.project]
     listed = face.ask("DescribeAddresses")
     if not listed.accepted:

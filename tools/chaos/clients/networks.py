@@ -37,7 +37,9 @@ SOME = "10.20.0.0/24"
 
 
 def _floating_ip(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Associate a new floating IP or one of another server with the server, disassociate one, or release one."""
+    """Associate a new floating IP, or a floating IP of another server, with the server; or disassociate or release a
+    floating IP.
+    """
     ports = _listed(client, f"ports?device_id={server}")
     found = _listed(client, "floatingips")
     port = _pick(ports, operation)

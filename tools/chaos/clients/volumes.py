@@ -39,7 +39,7 @@ def _create(world: World, client: Client, operation: Operation, server: str) -> 
 
 
 def _attach(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Attach a volume to the server: an available one or, in every fourth operation, any."""
+    """Attach a volume to the server: an available volume or, in every fourth operation, any volume."""
     found = _volumes(client)
     free = [each for each in found if each["status"] == "available"]
     volume = _pick(found if operation.number % 4 == 0 else free, operation)

@@ -139,8 +139,8 @@ class Recovery:
         self._ask("DELETE", f"{VOLUME}/backups/{finding.subject.removeprefix('backup ')}")
 
     def _let_go(self, finding: Finding) -> None:
-        """Delete the attachments that hosts have reported without a record, if no guest uses them any longer because it
-        was removed before.
+        """Delete the attachments that hosts have reported without a record, if their guests were removed earlier and no
+        longer use them.
         """
         domains = self.hypervisors.seen().domains.values()
         used = {disk["attachment_id"] for _, domain in domains for disk in domain.get("volumes", [])}

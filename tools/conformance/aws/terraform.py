@@ -25,7 +25,7 @@ MIRRORS = (
     "/usr/share/terraform/plugins",
     "/opt/tf-plugins",
 )
-"""Folders in which Terraform searches for providers without a registry, and an additional one."""
+"""Folders in which Terraform searches for providers without a registry, and one additional folder."""
 IMPORTED = (
     "aws_vpc.main", "aws_subnet.first", "aws_internet_gateway.main", "aws_security_group.web", "aws_key_pair.main",
     "aws_instance.web", "aws_ebs_volume.data", "aws_eip.web",

@@ -39,7 +39,9 @@ def would_fit(version: Version) -> Schema:
 
 
 def filter_shape(result: FilterResult) -> Json:
-    """One filter: host counts before and after it, and the requested and available amounts where it compares any."""
+    """One filter: the numbers of hosts before and after it, and the requested and available amounts if the filter
+    compares amounts.
+    """
     return {
         "name": result.name,
         "before": result.before,

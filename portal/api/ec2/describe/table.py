@@ -51,7 +51,7 @@ class Table(ABC):
     ignored: str = ""
     """Arguments that are accepted and have no effect."""
     missing: str = "InvalidParameterValue"
-    """Error code for a missing resource, unless the kind of the ids has one."""
+    """Error code for a missing resource, unless the kind of the ids has its own."""
     paged: bool = True
     """Whether the action has ``MaxResults`` and ``NextToken``."""
 

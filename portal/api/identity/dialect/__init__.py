@@ -32,7 +32,7 @@ KEY_OR_NULL = reference(null=True)
 NAME = frame.Checked(_TEXT | {"maxLength": 64, "pattern": r"\S"})
 LONG_NAME = frame.Checked(_TEXT | {"maxLength": LONG, "pattern": r"\S"})
 TEXT = frame.Checked({"type": ["string", "null"], "maxLength": 65_535}, _or_empty)
-"""A description; null in a body is an empty one."""
+"""A description; null in a body means an empty text."""
 SHORT_TEXT = frame.Checked({"type": ["string", "null"], "maxLength": LONG}, _or_empty)
 FLAG = frame.Checked({"type": "boolean"})
 IMMUTABLE = frame.Checked(

@@ -43,7 +43,7 @@ def read_changes(resource: Resource, body: object) -> Values:
 
 
 def read_revision(header: str | None) -> int | None:
-    """Return the revision in ``If-Match``, or None without one.
+    """Return the revision in ``If-Match``, or None if there is no such header.
 
     As in Neutron, other entity tags are ignored. Raises BadRequestError for several revisions or a malformed one.
     """

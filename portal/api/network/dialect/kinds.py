@@ -309,7 +309,7 @@ class Record(Kind):
 
 @dataclass(frozen=True)
 class Free(Kind):
-    """An object with arbitrary fields, limited by its length as text; null is an empty one."""
+    """An object with arbitrary fields, limited by its length as text; null means an empty object."""
 
     longest: int = 4095
 

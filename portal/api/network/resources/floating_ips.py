@@ -110,7 +110,7 @@ def port_of(row: PortForwarding, *, side: str) -> int | None:
 
 
 def range_of(row: PortForwarding, *, side: str) -> str:
-    """Return a forwarding's ports on a side as a range; a single port is a range of one."""
+    """Return a forwarding's ports on a side as a range; a single port is a range of one port."""
     first, last = _ends(row, side)
     return f"{first}:{last}"
 

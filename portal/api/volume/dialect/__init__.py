@@ -76,7 +76,7 @@ class Action:
     rule: str
     act: Callable[[Any, str, Any], frame.Json | None]
     schema: frame.Schema | Callable[[frame.Version], frame.Schema] | None = None
-    """Schema of the argument; None without one."""
+    """Schema of the argument; None for an action without an argument."""
     since: frame.Version = (3, 0)
     status: int = 0
     """Status of a success; default: 200, or 202 for a response without a body."""

@@ -35,7 +35,7 @@ def _or_none(value: Any) -> Any:
 
 
 NAME = Checked(schemas.NAME, _stripped)
-"""A name or description without surrounding spaces; null in a body is an empty one."""
+"""A name or description without surrounding spaces; null in a body means an empty text."""
 OPTIONAL = Checked(schemas.NAME, _stripped, _or_none)
 """A name or description without surrounding spaces, shown as null if it is empty."""
 NEW_NAME = Checked(schemas.NEW_NAME, lambda text: None if text is None else text.strip())
@@ -43,7 +43,7 @@ TEXT = Checked(schemas.NAME)
 """Text, not converted."""
 ID = Checked(schemas.ID, writer=str)
 ID_OR_NULL = Checked(schemas.ID_OR_NULL, lambda text: text or "", str)
-"""An id; null in a body is an empty one."""
+"""An id; null in a body means no id."""
 PROJECT = Checked(schemas.UUID, writer=lambda identity: identity.hex)
 """The id of a project or user, which Keystone writes without dashes."""
 TIME = Checked(schemas.TEXT, writer=timestamp)

@@ -40,7 +40,7 @@ def _public(value: str) -> Q:
 
 
 PUBLIC = Filter("is_public", condition=_public)
-"""``None`` matches both."""
+"""``None`` in the query matches public and private types."""
 
 
 class VisibleSpecs(Attribute):

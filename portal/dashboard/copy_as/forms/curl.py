@@ -27,7 +27,7 @@ def write(calls: Sequence[Call], place: Place) -> str:
 
 
 def body_of(call: Call) -> Any:
-    """Return the request's JSON body; None without one."""
+    """Return the request's JSON body; None if it has no body."""
     kind = call.kind
     if kind.no_body:
         return None

@@ -43,7 +43,7 @@ the first one is shown with the reason.
 PRIMARY = (
     *("confirm_resize", "restore", "unrescue", "unshelve", "unpause", "resume", "power_on", "power_off", "reboot_hard"),
 )
-"""Keys of the action that has a button of its own: the first possible one."""
+"""Keys of actions; the first possible action has its own button."""
 DANGERS = ("rebuild", "delete")
 """Keys of the actions at the end of the settings."""
 ELSEWHERE: Mapping[str, str] = {

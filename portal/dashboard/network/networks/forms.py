@@ -173,7 +173,7 @@ def router_choices(routers: Sequence[Router]) -> list[tuple[str, str]]:
 
 
 def chosen_router(routers: Sequence[Router], key: str) -> Router | None:
-    """Return the offered router with this id, None for an empty one. Raises ValidationError for any other id."""
+    """Return the offered router with this id; None for an empty id. Raises ValidationError for any other id."""
     router = next((each for each in routers if str(each.id) == key), None)
     if router is None and key:
         raise forms.ValidationError("Choose one of the routers.")

@@ -24,7 +24,7 @@ SUBJECTS: dict[str, type[Model]] = {
 
 
 def _subjects(deliveries: Sequence[Delivery]) -> dict[Any, Model | str]:
-    """Return delivery → its record, or the id of a deleted one."""
+    """Return delivery → its record, or the id of a record that was deleted."""
     result: dict[Any, Model | str] = {row.pk: str(row.subject_id) for row in deliveries}
     for kind, model in SUBJECTS.items():
         ids = {row.pk: row.subject_id for row in deliveries if row.kind == kind}

@@ -41,10 +41,8 @@ def is_stateless(subnet: Subnet) -> bool:
 
 
 def free_place(network: Network, subnets: Sequence[Subnet], device_owner: str = "") -> Place:
-    """Return the lowest free address of the first subnet that has a free one.
-
-    If no subnet has a free address, the held address that was released first is returned. Raises OutOfAddressesError
-    for ``networks``.
+    """Return the lowest free address of the first subnet that has a free address; if no subnet has one, the held
+    address that was released first. Raises OutOfAddressesError for ``networks``.
     """
     usable = [subnet for subnet in subnets if not is_stateless(subnet) and _serves(subnet, device_owner)]
     for subnet in usable:

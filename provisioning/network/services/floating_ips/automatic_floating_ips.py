@@ -33,7 +33,9 @@ def automatic_network(requested: Sequence[Mapping[str, str | None]]) -> Network 
 
 
 def _named_network() -> Network | None:
-    """Return the external network in NOVELLA_AUTO_FLOATING_IP; None if it is empty or matches not exactly one."""
+    """Return the external network in NOVELLA_AUTO_FLOATING_IP; None if the setting is empty or does not match exactly
+    one network.
+    """
     name = settings.AUTO_FLOATING_IP
     if not name:
         return None

@@ -136,7 +136,7 @@ def update_network(network: Network, changes: Mapping[str, Any], revision: int |
 @when_broken_off
 @transaction.atomic
 def delete_network(network: Network, revision: int | None = None) -> None:
-    """Delete a network with its subnets, and an external one with its unassociated floating IPs.
+    """Delete a network with its subnets, and an external network also with its unassociated floating IPs.
 
     Raises NetworkInUseError while it has ports other than the cloud's own, and the errors of ``records.lock``.
     """

@@ -86,7 +86,7 @@ def _on_subnet(place: tuple[Network, Sequence[Subnet]], subnet_id: str | None) -
 
 
 def bind(ports: Sequence[Port], host: str) -> None:
-    """Bind ports to the host of their guest, and to no second one; ports that are bound to it already are unchanged."""
+    """Bind ports only to the host of their guest. Ports that are already bound to it do not change."""
     _bind(ports, {"host": host, "second_host": ""})
 
 

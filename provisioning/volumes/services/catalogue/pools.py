@@ -58,7 +58,7 @@ def update_pool(pool: StoragePool, changes: Mapping[str, Any]) -> StoragePool:
 def admit_host(pool: StoragePool, host: Host) -> None:
     """Admit a host to a pool as of its next audit, even if it has not claimed the pool.
 
-    If the pool is not shared, the host replaces the present one. Raises ConflictError if the present host may have
+    If the pool is not shared, the host replaces the present host. Raises ConflictError if the present host may have
     volumes open.
     """
     others = PoolHost.objects.filter(pool=pool).exclude(host=host)

@@ -375,7 +375,9 @@ def _closed(volume: Volume) -> None:
 def reported_connection(
     attachment: Attachment, event: AgentEvent, volume: VolumeSpec, daemon: uuid.UUID
 ) -> VolumeConnection | None:
-    """Return the connection of an attachment in the report of the host ``daemon``; None if it has no valid one."""
+    """Return the connection of an attachment in the report of the host ``daemon``; None if the report has no valid
+    connection.
+    """
     return connections.connection_for(
         event,
         volume,

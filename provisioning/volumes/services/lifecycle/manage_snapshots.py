@@ -34,7 +34,7 @@ class ManagedSnapshot(SnapshotRequest):
 
 @dataclass(frozen=True, slots=True)
 class UnmanagedSnapshot:
-    """A snapshot in a pool without a record. Its volume has one."""
+    """A snapshot in a pool that has no record. The record of its volume exists."""
 
     volume: Volume
     name: str

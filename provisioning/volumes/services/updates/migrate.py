@@ -305,7 +305,7 @@ _DATA = ("pool_id", "encryption_key", "cipher", "key_size", "daemon_host_id", "a
 
 
 def exchange(volume: Volume, hidden: Volume) -> None:
-    """Exchange the data of a volume and its hidden volume, and delete the hidden one. The caller has locked both
+    """Exchange the data of a volume and its hidden volume, and delete the hidden volume. The caller has locked both
     volumes.
     """
     mine: dict[str, Any] = {name: getattr(volume, name) for name in _DATA}
