@@ -19,7 +19,9 @@ def limits_of(flavor: Mapping[str, str]) -> dict[str, object]:
     for unit in ("bytes_sec", "iops_sec"):
         if f"total_{unit}" in disk and {f"read_{unit}", f"write_{unit}"} & disk.keys():
             name = f"{DISK}total_{unit}"
-            raise HardwareError(name, flavor[name], f"cannot be together with {DISK}read_{unit} or write", "flavor")
+            raise HardwareError(
+                name, flavor[name], f"cannot be combined with {DISK}read_{unit} or {DISK}write_{unit}", "flavor"
+            )
     ways: dict[str, dict[str, int]] = {}
     for name, value in _numbers(flavor, VIF).items():
         way, _, part = name.partition("_")

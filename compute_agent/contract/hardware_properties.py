@@ -200,7 +200,7 @@ CPU_LIMITS = tuple(
 )
 SERIAL_PORTS = Property(
     "hw_serial_port_count", "hw:serial_port_count", "number", pattern="[0-4]", readable="a number up to 4",
-    meaning="serial ports; console and log are those of the first",
+    meaning="serial ports; the console and the log use the first one",
 )  # fmt: skip
 
 PROPERTIES: tuple[Property, ...] = (

@@ -19,7 +19,7 @@ MOST_EXPANSION = 100
 ALWAYS_ALLOWED = 256 << 20
 """Bytes to which any file may expand, however small it is: repeated text compresses very well."""
 SHARED = "is damaged: parts of it are named more than once"
-EXPANDS = f"becomes more than {MOST_EXPANSION} times as large when it is laid out"
+EXPANDS = f"would become more than {MOST_EXPANSION} times as large when it is unpacked"
 
 
 class DiskFormatError(ValueError):

@@ -38,7 +38,7 @@ class ImageFetcher:
                 while piece := response.read(CHUNK):
                     yield piece
                 if response.length:
-                    raise _failed(f"{response.length} bytes did not come")
+                    raise _failed(f"{response.length} bytes are missing")
         except (OSError, http.client.HTTPException) as error:
             raise _failed(repr(error)) from error
         finally:

@@ -20,7 +20,7 @@ from provisioning.images import services as uploads
 from provisioning.images.errors import InterruptedUploadError
 from provisioning.volumes.host_link import image_transfers as of_volumes
 
-NO_IMAGE = "There is no image for this host here."
+NO_IMAGE = "The host has no command that needs this image."
 
 
 @csrf_exempt

@@ -99,7 +99,8 @@ strangers = Strangers()
 class AgentConsumer(Consumer):
     """``/ws/agent``; the frames are ``compute_agent.contract.messages``.
 
-    Frames of one host are handled in order. A host has one live link: a newer one, in any web process, ends the older.
+    Frames of one host are handled in order. A host has one live link: a new link, in any web process, ends the
+    previous one.
     """
 
     async def connect(self) -> None:
@@ -385,7 +386,7 @@ class AgentConsumer(Consumer):
         except InvalidInputError as error:
             logger.warning("Host %s gets no certificates: %s", self._host.name if self._host else "", error.message)
         except InvalidToken:
-            logger.error("Hosts get no certificates: no key opens that of their authority.")  # noqa: TRY400
+            logger.error("Hosts get no certificates: no credential key decrypts the key of their authority.")  # noqa: TRY400
         else:
             if certificate is not None:
                 await self._send_message(certificate)

@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Run ssh with a tunnel to the server. Other options are passed on to ssh.",
     )
     ssh.add_argument("server", metavar="[USER@]NAME", help="name or id of the server")
-    ssh.add_argument("-l", "--login", metavar="USER", help="login user (default: that of its image, else root)")
+    ssh.add_argument("-l", "--login", metavar="USER", help="login user (default: the user of the image, else root)")
     ssh.add_argument("-i", "--key", metavar="FILE", help="the private key")
     ssh.add_argument("-p", "--port", type=_port, default=SSH_PORT, help="the server's port (default: 22)")
     ssh.add_argument("-o", dest="options", action="append", default=[], metavar="OPTION", help="an option for ssh")
@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
         default=(LOOPBACK, 0),
         help="the address to listen on (default: a free port of 127.0.0.1)",
     )
-    ways.add_argument("--stdio", action="store_true", help="carry standard input and output: for ssh's ProxyCommand")
+    ways.add_argument("--stdio", action="store_true", help="forward standard input and output, for ssh's ProxyCommand")
     tunnel.set_defaults(run=_tunnel)
     return parser
 

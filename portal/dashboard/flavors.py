@@ -107,7 +107,7 @@ FLAVORS = RecordList[Flavor](
         "sliders",
         "No flavors yet",
         "A flavor is the number of virtual processors and the size of memory and disk of an instance. Operators "
-        "create them; without one nothing can be launched.",
+        "create flavors; without a flavor, nothing can be launched.",
     ),
     create=HeadLink(
         "New flavor",

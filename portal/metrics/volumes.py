@@ -41,7 +41,7 @@ def _pools(now: datetime) -> Iterator[Metric]:
     numbers: dict[str, tuple[str, list[float]]] = {
         "up": ("Whether a host that serves it sent a heartbeat recently.", [row.up for row in rows]),
         "enabled": ("Whether it gets new volumes.", [row.enabled for row in rows]),
-        "frozen": ("Whether requests may change nothing there.", [row.frozen for row in rows]),
+        "frozen": ("Whether its volumes cannot be created, deleted or changed.", [row.frozen for row in rows]),
         "fault": ("Whether its host reports a problem.", [row.faulty for row in rows]),
         "bytes": ("Its capacity.", [row.total * GIB for row in rows]),
         "free_bytes": ("Its free capacity.", [row.free * GIB for row in rows]),

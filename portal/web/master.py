@@ -125,7 +125,7 @@ class Master:
             row.start_at = time.monotonic() + pause
             code = os.waitstatus_to_exitcode(status)
             how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
-            logger.warning("Web process %s ended (%s); another one takes its place in %g s.", pid, how, pause)
+            logger.warning("Web process %s ended (%s); another process is started in %g s.", pid, how, pause)
             if not state.answered:
                 return False
         return True

@@ -15,5 +15,5 @@ def _finished(before: datetime) -> QuerySet[Drain]:
 PURGED = (Purged("drains", Drain, _finished, (Part("items of drains", DrainItem, "drain"),)),)
 UNLIMITED = {
     "drains.Drain": "Created by operators, one unfinished for each host.",
-    "drains.DrainItem": "At most a thousand of a drain.",
+    "drains.DrainItem": "At most a thousand for each drain.",
 }

@@ -98,7 +98,7 @@ def _check(host: Host, address: Address, link: str) -> None:
         if not any(address in network for network in networks):
             raise ValueError("it is outside the networks of NOVELLA_HOST_NETWORKS")
     elif _is_usable(host.host_ip) and str(address) not in {host.host_ip, link}:
-        raise ValueError("it is neither the recorded one nor that of the host's link")
+        raise ValueError("it differs from the recorded address and from the address of the host's link")
     others = Host.objects.exclude(id=host.id).exclude(Q(host_ip="") | Q(host_ip="::1") | Q(host_ip__startswith="127."))
     first = others.order_by("created_at", "id").values_list("host_ip", flat=True).first()
     if first is not None and (":" in first) != (address.version == 6):
@@ -115,5 +115,7 @@ def _is_loopback(text: str) -> bool:
 def _refused(host: Host, reported: str, why: str) -> Recorded:
     text = one_line(reported, 45)
     log.warning("The address %r that host %s reports is refused: %s.", text, host.name, why)
-    kept = f"the recorded one, {host.host_ip}, stays in use" if host.host_ip else "other hosts cannot reach this one"
+    kept = (
+        f"the recorded address, {host.host_ip}, stays in use" if host.host_ip else "other hosts cannot reach this one"
+    )
     return Recorded(warnings=(f"The reported address {text} is refused: {why}; {kept}.",))

@@ -86,7 +86,7 @@ def allows(context: RequestContext, rule: str, target: Target | None = None) -> 
 def enforce(context: RequestContext, rule: str, target: Target | None = None) -> None:
     """Raise ForbiddenError, with Nova's message, if the caller may not carry out the operation (``allows``)."""
     if not allows(context, rule, target):
-        hint = "" if _scope_of(context) in RULES[rule].scopes else " It needs a token for a project."
+        hint = "" if _scope_of(context) in RULES[rule].scopes else " The operation requires a token for a project."
         raise ForbiddenError(f"Policy doesn't allow {rule} to be performed.{hint}")
 
 

@@ -29,7 +29,7 @@ class SameHostFilter(HostFilter):
         return [host for host in hosts if host.raw_id in named]
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
-        return f"{hosts_in_words(lost)} {have(lost)} none of the servers that same_host names"
+        return f"{hosts_in_words(lost)} {have(lost)} no server that same_host names"
 
 
 class DifferentHostFilter(HostFilter):
@@ -71,7 +71,7 @@ class ServerGroupAffinityFilter(HostFilter):
         return [host for host in hosts if host.raw_id in together]
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
-        return f"{hosts_in_words(lost)} {have(lost)} no server of the group, which wants them on one host"
+        return f"{hosts_in_words(lost)} {have(lost)} no server of the group, whose policy requires one host"
 
 
 class ServerGroupAntiAffinityFilter(HostFilter):

@@ -1,6 +1,6 @@
 """Describes a decision in one sentence for the server's owner, without names of hosts."""
 
-from provisioning.scheduler.condition import hosts_in_words
+from provisioning.scheduler.condition import are, hosts_in_words
 from provisioning.scheduler.decision import Decision, FilterResult
 
 NO_HOSTS = "There are no hosts in this cloud yet."
@@ -16,7 +16,8 @@ def funnel(decision: Decision) -> str:
     losing = [result for result in decision.filters if result.after < result.before]
     stops = [hosts_in_words(decision.hosts), *(f"{result.after} {result.words}" for result in losing)]
     if decision.suitable and not decision.ranked:
-        return f"{hosts_in_words(decision.suitable)} can take it, and the driver {decision.driver} chose none."
+        suitable = f"{hosts_in_words(decision.suitable)} {are(decision.suitable)} suitable"
+        return f"{suitable}, but the driver {decision.driver} chose none."
     if decision.suitable:
         return f"{' → '.join(stops)}." if losing else f"{stops[0]}, all suitable."
     return f"{' → '.join(stops)}: {why(losing[-1])}."

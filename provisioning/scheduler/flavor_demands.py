@@ -67,7 +67,7 @@ class AggregateInstanceExtraSpecsFilter(HostFilter):
     """Hosts in aggregates with the metadata that the extra specs ``aggregate_instance_extra_specs:…`` require."""
 
     name = "AggregateInstanceExtraSpecsFilter"
-    kept = ("is of the kind that the size asks for", "are of the kind that the size asks for")
+    kept = ("is of the kind that the size requires", "are of the kind that the size requires")
     needs = frozenset({"aggregate_metadata"})
 
     def applies(self, spec: RequestSpec) -> bool:
@@ -81,7 +81,7 @@ class AggregateInstanceExtraSpecsFilter(HostFilter):
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         keys = ", ".join(sorted(spec.aggregate_specs))
-        return f"{hosts_in_words(lost)} {are(lost)} in no aggregate that the size asks for ({keys})"
+        return f"{hosts_in_words(lost)} {are(lost)} not in an aggregate that the size requires ({keys})"
 
 
 class ComputeCapabilitiesFilter(HostFilter):
@@ -90,7 +90,7 @@ class ComputeCapabilitiesFilter(HostFilter):
     """
 
     name = "ComputeCapabilitiesFilter"
-    kept = ("has what the size asks for", "have what the size asks for")
+    kept = ("has the required capabilities", "have the required capabilities")
     needs = frozenset({"hardware", "cpu_info", "io_ops"})
 
     def applies(self, spec: RequestSpec) -> bool:
@@ -105,7 +105,7 @@ class ComputeCapabilitiesFilter(HostFilter):
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
         keys = ", ".join(sorted(spec.capabilities))
-        return f"{hosts_in_words(lost)} {do(lost)} not have what the size asks of its host ({keys})"
+        return f"{hosts_in_words(lost)} {do(lost)} not have the capabilities that the size requires ({keys})"
 
 
 def _has(value: Value, required: str) -> bool:

@@ -63,7 +63,7 @@ def distinct(setting: str, parts: Iterable[Named]) -> tuple[Named, ...]:
     result: dict[str, Named] = {}
     for part in parts:
         if part.name in result:
-            raise SchedulerSettingError(f"{setting} names two classes that call themselves {part.name!r}.")
+            raise SchedulerSettingError(f"{setting} names two classes with the name {part.name!r}.")
         result[part.name] = part
     return tuple(result.values())
 

@@ -80,7 +80,7 @@ def _condition(query: list[Any]) -> Operand:
         raise _invalid("one of its conditions is empty.")
     sign, *parts = query
     if not isinstance(sign, str) or sign not in {*_COMPARISONS, *_LOGIC, "in"}:
-        raise _invalid(f"{_shown(sign)} is none of {', '.join([*_COMPARISONS, 'in', *_LOGIC])}.")
+        raise _invalid(f"{_shown(sign)} is not one of {', '.join([*_COMPARISONS, 'in', *_LOGIC])}.")
     operands = [_operand(part) for part in parts]
     if sign in _LOGIC:
         return Operand("condition", _logic(sign, operands))
@@ -165,7 +165,7 @@ class JsonFilter(HostFilter):
     """Hosts that meet the hint ``query``; a malformed query lets no host pass."""
 
     name = "JsonFilter"
-    kept = ("is as the query says", "are as the query says")
+    kept = ("matches the hint query", "match the hint query")
     needs = frozenset({"hardware", "cpu_info", "io_ops"})
 
     def applies(self, spec: RequestSpec) -> bool:
@@ -181,4 +181,4 @@ class JsonFilter(HostFilter):
         return [host for host in hosts if judge(host)]
 
     def reason(self, hosts: Sequence[HostState], spec: RequestSpec, lost: int) -> str:
-        return f"{hosts_in_words(lost)} {are(lost)} not as the hint query says"
+        return f"{hosts_in_words(lost)} {are(lost)} excluded by the hint query"

@@ -111,7 +111,7 @@ BOUNDS: dict[str, Bound] = {
     "compute.InterfaceDifference": _number("server", provisioning.compute.upkeep.kept_interfaces.MOST_INTERFACES),
     "compute.ConsoleToken": Bound(
         By.AGE,
-        "after its end; unused ones of a server are few",
+        "after its end; the number of unused tokens of a server is limited",
         ("CONSOLE_TOKEN_TTL", provisioning.compute.services.remote_consoles.MOST_UNUSED),
     ),
     "compute.Flavor": _OPERATORS,
@@ -223,7 +223,7 @@ BOUNDS: dict[str, Bound] = {
     "identity.KeyHolder": _CLOUD,
     "quotas.QuotaLimit": _OPERATORS,
     "quotas.QuotaUsage": _part("one of each quota of a project"),
-    "quotas.Reservation": _part("one of each quota of what is counted"),
+    "quotas.Reservation": _part("one for each quota that a resource counts in"),
     # EC2
     "ec2.Ec2Id": _part("one of a tagged resource, an association or an image with a chosen UUID"),
     "ec2.Ec2Tag": _number("resource", provisioning.ec2.tags.MOST),

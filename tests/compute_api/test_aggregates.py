@@ -254,7 +254,7 @@ def test_a_size_asks_for_the_metadata_of_aggregates(cloud: Cloud, operator: Api,
     act(operator, number, "set_metadata", metadata={"ssd": None})
     failed = Instance.objects.get(id=launch(api, cloud))
     assert failed.vm_state == "error"
-    assert "2 hosts are in no aggregate that the size asks for (ssd)" in failed.faults.get().message
+    assert "2 hosts are not in an aggregate that the size requires (ssd)" in failed.faults.get().message
 
 
 @each_row(

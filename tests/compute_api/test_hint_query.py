@@ -40,7 +40,7 @@ def test_a_query_that_no_host_meets_is_reported_in_the_fault(api: Api, cloud: Cl
     server = Instance.objects.get(id=response_of(api, cloud, ["<", "$vcpus_total", 0]).json()["server"]["id"])
     cloud.run()
     message = server.faults.get().message
-    assert message.endswith("1 host → 0 are as the query says: 1 host is not as the hint query says.")
+    assert message.endswith("1 host → 0 match the hint query: 1 host is excluded by the hint query.")
 
 
 @each_row("query", ["", "nonsense", "[]", [], {}, {"=": 1}, ["=", "$host", "h1"], [[[[[[[[[[1]]]]]]]]]]])

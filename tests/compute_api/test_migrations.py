@@ -150,7 +150,8 @@ def test_a_live_migration_is_judged_and_refused(operator_api: Api, api: Api, ser
     assert to("nowhere") == "Compute host nowhere could not be found."
     assert to(home(server)) == f"Unable to migrate instance ({server}) to current host ({home(server)})."
     assert to(other(server), force=True) == (
-        "No valid host was found. The requested host cannot take the server. Its libvirt cannot receive running guests."
+        "No valid host was found. The requested host cannot receive the server."
+        " Its libvirt cannot receive running guests."
     )
     Host.objects.filter(name=other(server)).update(forced_down=True)
     assert to(other(server)) == f"Compute service of {other(server)} is unavailable at this time."

@@ -222,10 +222,12 @@ def test_an_image_deleted_meanwhile_ends_the_action_and_takes_no_data(
     images.delete(alice, image_id)
     command, body = snapshot(host)
     host.copied(command)
-    with pytest.raises(Exception, match="no image for this host"):
+    with pytest.raises(Exception, match="no command that needs this image"):
         host.send(command, body)
-    host.report(command, "failed", error_code="image_send_failed", message="There is no image for this host here.")
-    fails(server, image_id, "There is no image for this host here.")
+    host.report(
+        command, "failed", error_code="image_send_failed", message="The host has no command that needs this image."
+    )
+    fails(server, image_id, "The host has no command that needs this image.")
 
 
 def overdue(server: Instance) -> None:
@@ -242,7 +244,7 @@ def test_a_silent_host_ends_it_at_the_deadline(
     overdue(server)
     assert state_of(server) == ("active", None)
     assert status_of(image_id) == "deleted"
-    with pytest.raises(Exception, match="no image for this host"):
+    with pytest.raises(Exception, match="no command that needs this image"):
         host.send(command, body)
     host.report(command, "finished", power_state=1)
     assert state_of(server) == ("active", None)
@@ -377,7 +379,7 @@ def test_an_upload_that_is_not_ordered_is_nobodys_right(
         (host, SnapshotRequest(image_id=str(cloud.image.id))),
         (host, SnapshotRequest(image_id=str(uuid.uuid4()))),
     ):
-        with pytest.raises(Exception, match="no image for this host"):
+        with pytest.raises(Exception, match="no command that needs this image"):
             agent.send(command, named)
     host.send(command, body)
     host.report(command, "finished", power_state=1)

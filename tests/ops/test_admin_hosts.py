@@ -66,7 +66,7 @@ def test_a_host_in_an_aggregate_keeps_its_zone(admin: Client, cloud: Cloud) -> N
         "reserved_disk_gb": "0",
     }
     page = admin.post(f"{HOSTS}{host.pk}/change/", fields)
-    assert "is that of aggregate rack" in page.content.decode()
+    assert "is determined by aggregate rack" in page.content.decode()
     assert Host.objects.get().availability_zone == "moon"
 
 

@@ -82,8 +82,8 @@ def test_every_capability_must_be_met_and_the_reason_names_them() -> None:
     spec = replace(SPEC, capabilities={"hypervisor_type": "KVM", "cpu_info:vendor": "Intel"})
     name, reason = reasons([state_with()], spec)
     assert name == "ComputeCapabilitiesFilter"
-    assert reason == "1 host does not have what the size asks of its host (cpu_info:vendor, hypervisor_type)"
-    assert "1 host → 0 have what the size asks for" in explain(rank([state_with()], spec))
+    assert reason == "1 host does not have the capabilities that the size requires (cpu_info:vendor, hypervisor_type)"
+    assert "1 host → 0 have the required capabilities" in explain(rank([state_with()], spec))
 
 
 @pytest.mark.parametrize("name", [*NUMBERS, *WORDS, *LISTS, *NAMES])

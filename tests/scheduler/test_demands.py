@@ -100,12 +100,12 @@ def test_hosts_offer_what_a_guest_needs() -> None:
         (
             group("affinity", {"ohm": 1}),
             "ServerGroupAffinityFilter",
-            "1 host has no server of the group, which wants them on one host",
+            "1 host has no server of the group, whose policy requires one host",
         ),
         (
             replace(SPEC, same_hosts=frozenset()),
             "SameHostFilter",
-            "1 host has none of the servers that same_host names",
+            "1 host has no server that same_host names",
         ),
         (
             replace(SPEC, different_hosts=frozenset({KELVIN.id})),
@@ -116,7 +116,7 @@ def test_hosts_offer_what_a_guest_needs() -> None:
         (
             replace(SPEC, aggregate_specs={"ssd": "true"}),
             "AggregateInstanceExtraSpecsFilter",
-            "1 host is in no aggregate that the size asks for (ssd)",
+            "1 host is not in an aggregate that the size requires (ssd)",
         ),
     ],
 )

@@ -138,7 +138,7 @@ def test_a_driver_of_ones_own_is_given_suitable_hosts_only() -> None:
 
 def test_a_driver_that_chooses_none_is_named_to_blame() -> None:
     decision = decide([host("c")], SPEC, options(DRIVER=f"{OWN}.Nobody"))
-    assert explain(decision) == "1 host can take it, and the driver by-name chose none."
+    assert explain(decision) == "1 host is suitable, but the driver by-name chose none."
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_driver_that_chooses_none_is_named_to_blame() -> None:
         ({"DRIVER": "best"}, ["NOVELLA_SCHEDULER_DRIVER", "'best'", "chance"]),
         ({"FILTERS": ["RamFilter", "rain"]}, ["NOVELLA_SCHEDULER_FILTERS", "'rain'", "NumInstancesFilter"]),
         ({"FILTERS": ["default", "RamFilter"]}, ["NOVELLA_SCHEDULER_FILTERS", "RamFilter twice"]),
-        ({"WEIGHERS": ["RAMWeigher", f"{OWN}.OurRam"]}, ["NOVELLA_SCHEDULER_WEIGHERS", "themselves 'RAMWeigher'"]),
+        ({"WEIGHERS": ["RAMWeigher", f"{OWN}.OurRam"]}, ["NOVELLA_SCHEDULER_WEIGHERS", "the name 'RAMWeigher'"]),
         ({"WEIGHERS": [""]}, ["NOVELLA_SCHEDULER_WEIGHERS", "''"]),
         ({"WEIGHERS": ["no.such.Module"]}, ["NOVELLA_SCHEDULER_WEIGHERS", "cannot be imported", "no.such.Module"]),
         ({"FILTERS": [f"{OWN}.Nothing"]}, ["cannot be imported", "Nothing"]),

@@ -77,7 +77,7 @@ def deep(levels: int) -> list[Any]:
         ("", "not JSON"),
         ("[>=,$free_ram_mb,1024]", "not JSON"),
         ("[" * 4000, "not JSON"),
-        ("[" + "9" * 4090 + "]", "is none of"),
+        ("[" + "9" * 4090 + "]", "is not one of"),
         ("x" * (LONGEST + 1), "characters"),
         ("{}", "must be a condition"),
         ("[]", "must be a condition"),
@@ -85,9 +85,9 @@ def deep(levels: int) -> list[Any]:
         ({"=": 1}, "must be a condition"),
         (None, "must be a condition"),
         (5, "must be a condition"),
-        (["=~", "$vcpus", 8], "'=~' is none of"),
-        ([["="], 1], "is none of"),
-        ([None], "is none of"),
+        (["=~", "$vcpus", 8], "'=~' is not one of"),
+        ([["="], 1], "is not one of"),
+        ([None], "is not one of"),
         (["="], "compares two values or more"),
         (["=", "$vcpus"], "compares two values or more"),
         (["=", "$vcpus", "8"], "compares numbers with numbers"),
@@ -132,7 +132,7 @@ def test_queries_may_be_as_deep_and_long_as_that() -> None:
 
 
 def test_a_query_that_was_never_checked_lets_no_host_pass() -> None:
-    assert reasons([KELVIN], replace(SPEC, query="nonsense")) == ("JsonFilter", "1 host is not as the hint query says")
+    assert reasons([KELVIN], replace(SPEC, query="nonsense")) == ("JsonFilter", "1 host is excluded by the hint query")
 
 
 json_values = st.recursive(

@@ -26,7 +26,7 @@ NEWEST = at("3.71")  # which the SDK asks for
 DISKS = [
     UnmanagedDisk(name="big", size=5 * GIB),
     UnmanagedDisk(name="old disk", size=GIB + 1),
-    UnmanagedDisk(name="laid", reason="It is laid on another file."),
+    UnmanagedDisk(name="laid", reason="It has a backing file."),
 ]
 
 
@@ -55,7 +55,7 @@ def test_what_is_nobody_s_is_listed(world: World, pool: str) -> None:
     whole = listed("", "os-volume-manage/detail")
     assert [each["reference"]["source-name"] for each in whole] == ["big", "laid", "old disk"]
     assert [each["size"] for each in whole] == [5, 1, 2]
-    assert (whole[1]["safe_to_manage"], whole[1]["reason_not_safe"]) == (False, "It is laid on another file.")
+    assert (whole[1]["safe_to_manage"], whole[1]["reason_not_safe"]) == (False, "It has a backing file.")
     assert listed("&offset=2") == [{"reference": {"source-name": "old disk"}, "size": 2, "safe_to_manage": True}]
     for query in ("", "?host=moon", f"?host={host}&sort=name", f"?host={host}&limit=x", f"?host={host}&offset=x"):
         assert world.operator.get(f"{V3}/manageable_volumes{query}", **NEWEST).status_code == 400, query

@@ -82,7 +82,7 @@ class Segments:
 
     def _vxlan(self, network: NetworkDocument) -> None:
         name, local = port_of(network.segment, network.id), self._underlay.address()
-        with links.netlink("join the network's bridge with those of other hosts") as route:
+        with links.netlink("connect the network's bridge to the bridges of other hosts") as route:
             indexes = route.link_lookup(ifname=name)
             if indexes and not _is_vxlan(route.get_links(indexes[0])[0], network.segment.id, local):
                 route.link("del", index=indexes[0])

@@ -34,7 +34,9 @@ def check(connection: VolumeConnection, *, client_id: str, data_id: str = "", so
         raise ConnectionRefusedByHostError(f"the export {connection.export!r} is for another client")
     if connection.socket:
         if Path(connection.socket) != socket_of(sockets, found):
-            raise ConnectionRefusedByHostError(f"the socket {connection.socket!r} is not that of the volume's daemon")
+            raise ConnectionRefusedByHostError(
+                f"the socket {connection.socket!r} does not belong to the volume's daemon"
+            )
     elif not (connection.tls and connection.tls_hostname and connection.address and connection.port):
         raise ConnectionRefusedByHostError("a volume on another host is opened over TLS only")
 

@@ -50,7 +50,7 @@ async def read(reader: asyncio.StreamReader) -> Frame:
     try:
         return msgspec.msgpack.decode(await reader.readexactly(length), type=Frame)
     except msgspec.DecodeError as error:
-        raise MigrationFailedError("The other host sent something unknown.", detail=str(error)) from error
+        raise MigrationFailedError("The other host sent an unknown message.", detail=str(error)) from error
 
 
 async def splice(

@@ -411,7 +411,7 @@ class RbdDriver(VolumeDriver):
 
     def _check_owner(self, image: str) -> None:
         if self.images.meta(image, OWNER) not in ("", self.settings.host):
-            raise VolumeInUseError("Another host has the volume by now.")
+            raise VolumeInUseError("Another host has acquired the volume in the meantime.")
 
     def _reserve_name(self, volume_id: str) -> int:
         """Return the descriptor of an abstract unix socket whose name only one process of this host can have at a time.

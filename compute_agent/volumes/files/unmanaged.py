@@ -60,7 +60,7 @@ class UnmanagedDisks:
         Raises VolumeNotFoundError, UnmanageableError.
         """
         if not name or name in {".", ".."} or "/" in name or "\0" in name:
-            raise UnmanageableError("A disk is called by the name of its file.")
+            raise UnmanageableError("The name of a disk must be the name of its file.")
         try:
             descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError as error:
@@ -117,7 +117,7 @@ def _read(file: BinaryIO, size: int) -> tuple[str, int]:
         return "raw", size
     file.seek(0)
     if qcow2.backing_file(file):
-        raise UnmanageableError("It is laid on another file.")
+        raise UnmanageableError("It has a backing file.")
     if struct.unpack(">I", read_at(file, 4, 4))[0] > 2:
         _check_features(*FEATURES.unpack(read_at(file, 72, FEATURES.size)))
     return "qcow2", qcow2.check(file, size)

@@ -56,7 +56,7 @@ TOO_LARGE = "The request body is too large."
 _REFUSED = {
     413: TOO_LARGE,
     414: "The address is longer than 16 KiB.",
-    415: "A body of multipart/form-data is not taken here.",
+    415: "A body of multipart/form-data is not accepted.",
     431: "A header is longer than 16 KiB.",
 }
 _WORDS_OF_DRF = {405: "The method is not allowed for this resource.", 415: "The request body must be application/json."}

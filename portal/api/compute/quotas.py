@@ -107,7 +107,7 @@ def _known_user_and_version(view: ComputeView) -> Values:
     """Return the user as ``_user`` does, for an update. Raises InvalidInputError if the user does not exist."""
     user = _user(view)
     if user is not None and user != view.context.user_id and user not in users_by_id([user]):
-        raise InvalidInputError("The user_id is not that of a user.", field="user_id")
+        raise InvalidInputError("The user_id does not belong to a user.", field="user_id")
     return {"user": user, "version": view.microversion}
 
 

@@ -65,7 +65,7 @@ def refusal(kind: str, wait: int) -> TooManyRequestsError:
     limits = [settings.RATE_LIMITS.get(limit, (0, 1)) for limit in _BUDGETS.get(kind, (kind,))]
     allowed = " and ".join(f"{number} {_WORDS[kind]} in {seconds} seconds" for number, seconds in limits if number)
     return TooManyRequestsError(
-        f"This request was rate-limited: one person may ask for {allowed}, and one project for {PROJECT_SHARE} times"
+        f"This request was rate-limited: each user may send {allowed}, and each project {PROJECT_SHARE} times"
         f" as many. Try again in {wait} {'second' if wait == 1 else 'seconds'}.",
         retry_after=wait,
     )

@@ -71,7 +71,9 @@ SNIPPETS = RecordList[Snippet](
     actions=_buttons,
     search=searched("name", "description", "text"),
     find="Find by name or text",
-    empty=Empty("file-earmark-code", "No snippets of this project yet", "The built-in ones below can be used as well."),
+    empty=Empty(
+        "file-earmark-code", "No snippets of this project yet", "The built-in snippets below can also be used."
+    ),
     create=HeadLink("New snippet", "dashboard:snippet_create", rule=WRITE, asks=True, first="Create the first one"),
 )
 

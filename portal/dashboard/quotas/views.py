@@ -78,7 +78,7 @@ class QuotaPage(FormPage):
         notes = []
         if restored:
             notes.append(
-                f"The present default becomes a limit of its own, as no call removes one: {', '.join(restored)}."
+                f"The current default becomes a limit of the project, as no call removes limits: {', '.join(restored)}."
             )
         if left:
             notes.append(f"No call sets: {', '.join(map(bars.label_of, left))}.")

@@ -19,9 +19,9 @@ from portal.dashboard.styleguide import examples
 HOME = "dashboard:styleguide"
 LEVELS = {
     "success": (messages.SUCCESS, "It was done."),
-    "info": (messages.INFO, "There is something to know."),
-    "warning": (messages.WARNING, "It was done, with a warning."),
-    "error": (messages.ERROR, "It was refused. Errors stay until they are closed."),
+    "info": (messages.INFO, "A message without a consequence."),
+    "warning": (messages.WARNING, "The action succeeded, with a warning."),
+    "error": (messages.ERROR, "The action was refused. Errors are shown until they are closed."),
 }
 
 

@@ -28,7 +28,7 @@ FIELD_OF = {IMAGE: "image_id", SNAPSHOT: "snapshot_id", VOLUME: "source_volume_i
 """Source → field of ``VolumeRequest``."""
 
 SIZE_HELP = "A snapshot, a volume or a backup has one of its own, which is taken when this is empty."
-NO_SIZE = "Enter a size: this source has none of its own."
+NO_SIZE = "Enter a size: this source has no size."
 
 
 def sized(record: Volume | Backup) -> str:

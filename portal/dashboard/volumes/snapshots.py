@@ -37,7 +37,7 @@ class SnapshotList(ListPage):
     """The snapshots of the project's volumes."""
 
     records = SNAPSHOTS
-    lead = "States of volumes at one time. Revert a volume to one, or create new volumes from it."
+    lead = "A snapshot is the state of a volume at one time. Revert the volume to it, or create new volumes from it."
 
 
 class SnapshotCreate(SheetPage, VolumePage):

@@ -29,8 +29,8 @@ MIGRATING = (
     " does not answer."
 )
 MOVING = (
-    "The server is moving between two hosts. The move ends or returns by itself; force a host down that is off, so that"
-    " nothing waits for it."
+    "The server is moving between two hosts. The move is completed or undone automatically. Force"
+    " down a host that is powered off, so that the move does not wait for it."
 )
 BY_HAND = "An administrator has reset the server's state."
 

@@ -29,7 +29,7 @@ from provisioning.compute.state_machine import state
 from provisioning.identity.encryption import keys
 from provisioning.identity.encryption.encrypted import renewed
 
-NOT_HERE = "There is no firmware state for this host here."
+NOT_HERE = "The host has no command that needs this firmware state."
 
 
 def has_state(instance: Instance) -> bool:

@@ -31,7 +31,7 @@ def image_to_get(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID
         image = Image.objects.filter(id=image_id, status=Image.Status.ACTIVE).first()
         if image is not None and str(image_id) in needed:
             return image
-    raise NotFoundError("There is no image for this host here.")
+    raise NotFoundError("The host has no command that needs this image.")
 
 
 def image_to_send(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> Image:
@@ -48,4 +48,4 @@ def image_to_send(host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUI
         image = Image.objects.filter(id=image_id).exclude(status=Image.Status.DELETED).first()
         if image is not None and str(image_id) in named:
             return image
-    raise NotFoundError("There is no image for this host here.")
+    raise NotFoundError("The host has no command that needs this image.")

@@ -20,7 +20,7 @@ from provisioning.compute.state_machine import state
 from provisioning.hosts.models import Host
 
 OLDER = "Its agent is too old to receive servers."
-EARLIER = "Host {host} has not confirmed yet that it has removed what an earlier move left there. Try again later."
+EARLIER = "Host {host} has not confirmed the removal of the remains of an earlier move yet. Try again later."
 
 
 def begin_move(context: RequestContext, instance: Instance, request: MoveRequest, kind: str) -> Instance | str:

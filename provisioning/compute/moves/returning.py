@@ -24,7 +24,7 @@ FENCE_FIRST = (
     "Server {id} has volumes or a root disk in a pool, which host {host} may still have open. Make sure that the host"
     " is powered off or isolated, force it down, and try again."
 )
-NOT_CONFIRMED = "Host {host} has not confirmed yet that it has removed what an evacuation of server {id} left there."
+NOT_CONFIRMED = "Host {host} has not confirmed the removal of the remains of an evacuation of server {id} yet."
 FENCE_BEFORE_START = (
     "The server's evacuation to another host has failed, and that host may still have its disks open. Start the server"
     " again when that host has confirmed the removal, or when an operator has forced it down."

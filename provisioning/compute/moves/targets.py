@@ -16,7 +16,7 @@ from provisioning.scheduler.explain import why
 
 CURRENT = "The server is on this host."
 NO_OTHER = "There is no other host."
-REQUESTED = "The requested host cannot take the server"
+REQUESTED = "The requested host cannot receive the server"
 
 
 @dataclass(frozen=True, slots=True)

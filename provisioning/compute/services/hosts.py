@@ -125,7 +125,7 @@ def _check_free_to_move(host: Host) -> None:
     held = Aggregate.objects.filter(hosts=host).exclude(availability_zone="").first()
     if held is not None:
         raise ConflictError(
-            f"The host's zone is that of aggregate {held.name}; change it there.", field="availability_zone"
+            f"The host's zone is determined by aggregate {held.name}; change it there.", field="availability_zone"
         )
     if has_servers([host.id]):
         raise ConflictError(

@@ -101,7 +101,7 @@ def _release(device: uuid.UUID) -> Repair:
 def addresses() -> Iterator[Finding]:
     """Find ports without an address, and servers whose number of ports differs from their record."""
     for port in BARE():
-        sentence = "It has no address: the guest gets none on this interface."
+        sentence = "It has no address: the guest gets no address on this interface."
         yield Finding("note", f"port {port.id}", sentence)
     many = dict(COUNTED())
     for row in WITH_PORTS():

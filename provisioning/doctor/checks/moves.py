@@ -159,7 +159,7 @@ def connections() -> Iterator[Finding]:
     """
     for row in _misplaced():
         name = row.host.name if row.host else "?"
-        sentence = f"It is exported to host {name}, but its server {row.instance_id} is on another one."
+        sentence = f"It is exported to host {name}, but its server {row.instance_id} is on another host."
         remedy = "Export it to the server's host instead."
         if row.status == AttachStatus.ERROR_ATTACHING and _is_at_server(row):
             sentence = f"It could not be exported to host {name}, where its server {row.instance_id} needs it."

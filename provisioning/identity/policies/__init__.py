@@ -60,8 +60,8 @@ SHARED = (
         Rule(name, check, f"{description}.", scopes=EVERY_SCOPE)
         for name, check, description in (
             ("context_is_admin", "rule:admin_required", "Operators of the cloud: the name in Nova, Glance and Neutron"),
-            ("admin_api", "rule:context_is_admin", "The same: an older name in Nova"),
-            ("admin_only", "rule:context_is_admin", "The same: an older name in Neutron"),
+            ("admin_api", "rule:context_is_admin", "The same operators: an older name in Nova"),
+            ("admin_only", "rule:context_is_admin", "The same operators: an older name in Neutron"),
             (
                 "admin_or_owner",
                 "rule:context_is_admin or project_id:%(project_id)s",

@@ -172,7 +172,7 @@ def ec2_keys(blob: str) -> Ec2Keys:
             "The blob of an EC2 credential must be a JSON object with the strings access and secret.", field="blob"
         ) from error
     if not pair.access or not pair.secret:
-        raise InvalidInputError("Neither access nor secret may be empty.", field="blob")
+        raise InvalidInputError("Access and secret must not be empty.", field="blob")
     return pair
 
 

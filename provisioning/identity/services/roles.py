@@ -139,7 +139,9 @@ def imply(prior: Role, implied: Role) -> None:
     with conflict_as(f"The role {prior.name} already implies {implied.name}."):
         safeguards.lock_changes()  # two concurrent changes could close a cycle
         if prior.id in _closure(implied):
-            raise ForbiddenError(f"The role {implied.name} implies {prior.name}: neither may imply the other in turn.")
+            raise ForbiddenError(
+                f"The role {implied.name} implies {prior.name}: the opposite implication is not allowed."
+            )
         ImpliedRole.objects.create(prior=prior, implied=implied)
 
 

@@ -59,7 +59,7 @@ class SignedMessages:
         try:
             message = verify(taken.text)
         except MessageError as error:
-            raise BadSignature(f"Message {taken.id} is not ours: {error}") from error
+            raise BadSignature(f"Message {taken.id} is not a message of Novella: {error}") from error
         known = registry.jobs.get(message.job)
         if known is None or known.topic != message.topic:
             raise BadSignature(f"Message {taken.id} names the job {message.job!r}, which is not registered.")

@@ -90,7 +90,7 @@ UNLIMITED = {
     "network.AutoAllocatedTopology": "One for each project; its network and router are limited.",
     "network.Vpc": "Deleted with its network, which is limited.",
     "network.GroupVpc": "Deleted with its security group, which is limited.",
-    "network.InternetGateway": "At most twenty detached ones in a project; others are at routers, which are limited.",
+    "network.InternetGateway": "At most twenty detached ones in a project; others have a router, which is limited.",
     "network.Tag": "At most fifty on a record that is limited itself.",
     "network.Delivery": "A document that was sent to a host; belongs to no project.",
     "network.DeliveryMark": "A document to be sent; belongs to no project.",

@@ -107,7 +107,7 @@ def _in_creation(host_id: uuid.UUID, backup_id: uuid.UUID) -> Backup:
         backup = Backup.objects.filter(id=backup_id, status=BackupStatus.CREATING).first()
         if backup is not None:
             return backup
-    raise NotFoundError("There is no backup for this host here.")
+    raise NotFoundError("The host has no command that needs this backup.")
 
 
 def _being_restored(host_id: uuid.UUID, backup_id: uuid.UUID) -> tuple[Backup, uuid.UUID]:
@@ -122,7 +122,7 @@ def _being_restored(host_id: uuid.UUID, backup_id: uuid.UUID) -> tuple[Backup, u
             backup = Backup.objects.filter(id=backup_id).first()
             if backup is not None:
                 return backup, row.subject_id
-    raise NotFoundError("There is no backup for this host here.")
+    raise NotFoundError("The host has no command that needs this backup.")
 
 
 def _made(backup_id: uuid.UUID, done: int, total: int) -> None:

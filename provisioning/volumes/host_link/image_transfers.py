@@ -10,7 +10,7 @@ from provisioning.hosts import commands
 from provisioning.images.models import Image
 from provisioning.volumes.models import Volume
 
-NO_IMAGE = "There is no image for this host here."
+NO_IMAGE = "The host has no command that needs this image."
 
 
 def image_to_get(host_id: uuid.UUID, volume_id: uuid.UUID, image_id: uuid.UUID) -> Image:

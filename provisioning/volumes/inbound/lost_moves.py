@@ -35,8 +35,8 @@ MOST = 500
 HAS = "Its server's guest on host {} has it by attachment {}, which has no record: its data was moved."
 LOCKED = "The key of the data that its guest uses was lost with the records: detach it only when its data is copied."
 FOLLOWED = (
-    "It has the data that its guest switched to, by attachment {}; the previous data is deleted. Its type is that of"
-    " the records."
+    "It has the data that its guest switched to, by attachment {}; the previous data is deleted. Its type is still"
+    " the type in the records."
 )
 
 

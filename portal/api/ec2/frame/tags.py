@@ -31,7 +31,7 @@ def of_request(specified: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         if not key:
             raise errors.missing_parameter("Tag.Key")
         if key in result:
-            raise errors.invalid_value("Tag.Key", key, "It is given twice.")
+            raise errors.invalid_value("Tag.Key", key, "It is specified twice.")
         result[key] = each.get("Value", "")
     tags.check(result)
     return result
@@ -56,7 +56,7 @@ def specified(
                 f"'{resource_type[:120]}' is not a valid taggable resource type for this operation.",
             )
         if resource_type in result:
-            raise errors.invalid_value("TagSpecification.ResourceType", resource_type, "It is given twice.")
+            raise errors.invalid_value("TagSpecification.ResourceType", resource_type, "It is specified twice.")
         result[resource_type] = of_request(each.get("Tags", []))
     return result
 

@@ -92,7 +92,7 @@ def _by_parameter(shape: Shape) -> dict[str, tuple[str, Shape]]:
 
 def _structure(shape: Shape, node: _Node, path: str) -> dict[str, Any]:
     if node.value:
-        raise errors.invalid_value(path, node.value, "It has parts, and no value of its own.")
+        raise errors.invalid_value(path, node.value, "It has members, so it cannot have a value.")
     members, values = _by_parameter(shape), {}
     for part, below in node.below.items():
         if part not in members:
@@ -125,7 +125,7 @@ def _string(shape: Shape, value: str, path: str) -> str:
         raise Ec2Error("InvalidCharacter", f"The parameter {path[:120]} has a character that XML cannot represent.")
     allowed = shape.enum
     if allowed and shape.name not in FREE and value not in allowed:
-        raise errors.invalid_value(path, value, f"It is none of {', '.join(allowed[:20])}.")
+        raise errors.invalid_value(path, value, f"It must be one of {', '.join(allowed[:20])}.")
     return value
 
 
@@ -164,7 +164,7 @@ def _timestamp(shape: Shape, value: str, path: str) -> datetime:
     try:
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except OverflowError as error:
-        raise errors.invalid_value(path, value, "It is too far away.") from error
+        raise errors.invalid_value(path, value, "The time is out of range.") from error
 
 
 def _blob(shape: Shape, value: str, path: str) -> bytes:

@@ -72,7 +72,7 @@ class RegionView(dialect.DetailView):
         """Create a region with this id (201); an existing one is not changed (409)."""
         values = self.values(new=True)
         if (values.pop("id", None) or identity) != identity:
-            raise InvalidInputError("The id in the body is not that of the address.", field="id")
+            raise InvalidInputError("The id in the body differs from the id in the address.", field="id")
         return self.answer("create", catalog.create_region(identity, **_with_parent(values)))
 
 

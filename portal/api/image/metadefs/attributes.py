@@ -153,7 +153,12 @@ NAMESPACE = (
         "visibility",
         Checked(_text("Whether all users or only the owner see it", enum=list(MetadefNamespace.Visibility.values))),
     ),
-    _own("protected", Checked({"type": "boolean", "description": "Whether nothing of it may be deleted"})),
+    _own(
+        "protected",
+        Checked(
+            {"type": "boolean", "description": "Whether the namespace and its contents are protected from deletion"}
+        ),
+    ),
     _own("owner", Checked(_text("The project that it belongs to", maxLength=255))),
     *_times("namespace"),
     Attribute("self", _LINK, show=lambda row: f"{ADDRESS}/{row.namespace}"),

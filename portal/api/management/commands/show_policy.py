@@ -14,7 +14,7 @@ from provisioning.identity import policy_file
 class Command(BaseCommand):
     """Prints the policy rules as YAML, or as the Markdown of docs/policy.md."""
 
-    help = "Print every rule as a YAML file: the defaults as comments, what the operator changed as it is."
+    help = "Print every rule as a YAML file: defaults as comments, and the rules that an operator has changed."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -45,7 +45,7 @@ ADVICE = {
     "SameHostFilter": "Launch again without the hint same_host, or name instances that exist.",
     "DifferentHostFilter": "Launch again with fewer instances in the hint different_host.",
     "ServerGroupAffinityFilter": (
-        "The host of the server group is full or down. Launch again in no group, or in another one."
+        "The host of the server group is full or down. Launch again without a group, or in another group."
     ),
     "ServerGroupAntiAffinityFilter": (
         "Every host has instances of the group. Launch again in no group, or in a group with a soft policy."

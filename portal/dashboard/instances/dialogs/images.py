@@ -164,7 +164,7 @@ class Rescue(InstanceSheet):
     path, label, icon, action = "rescue", "Rescue", "life-preserver", "rescue"
     heading, submit, message = "Rescue {name}", "Start in rescue", "{name} is starting in rescue."
     consequence = (
-        "It boots from the image, with its own disk as the second one, until it leaves rescue. Its disk is not changed."
+        "It boots from the image, with its own disk as the second disk, until it is unrescued. Its disk is not changed."
     )
 
     def form(self, data: QueryDict | None = None) -> Form:

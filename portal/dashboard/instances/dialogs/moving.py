@@ -114,7 +114,7 @@ class AbortMigration(_Control):
     rule = ABORT
     danger = True
     question = "Abort the migration of {name}?"
-    consequence = "The instance keeps running on its host, and the data that was copied is removed from the other one."
+    consequence = "The instance keeps running on its host, and the data that was copied is removed from the other host."
     message = "The migration of {name} is being aborted."
 
     def do(self) -> None:

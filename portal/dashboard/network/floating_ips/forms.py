@@ -77,7 +77,7 @@ class AssociateForm(RecordForm):
         chosen = self.cleaned_data["floating"]
         result: FloatingIP | Network | None = self.free.get(chosen) or self.new.get(chosen)
         if result is None:
-            raise forms.ValidationError("Choose one of the listed ones.")
+            raise forms.ValidationError("Choose one of the listed addresses or networks.")
         return result
 
     def clean_address(self) -> str:

@@ -126,7 +126,7 @@ class FloatingRelease(QuestionPage, FloatingPage):
 
     def text(self) -> str:
         leads = self.record.fixed_address
-        now = f"It is associated with {leads}, which can then no longer be reached at it. " if leads else ""
+        now = f"It is associated with {leads}, which can then no longer be reached at this address. " if leads else ""
         return f"{now}It can then be allocated to another project, and you may not get it back."
 
     def name(self) -> str:

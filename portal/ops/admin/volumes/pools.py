@@ -130,7 +130,7 @@ class StoragePoolAdmin(Written):
         (None, {"fields": ("name", "state", "warning", "enabled", "disabled_reason", "frozen", CHANGED[0])}),
         ("Capacity", {"fields": ("promised", "filled", *CHANGED[1:], "many_volumes")}),
         (
-            "Where its data is",
+            "Hosts and driver",
             {"fields": ("served_by", "claimed_by", "driver", "shared", "can", "id", "last_seen_at", "created_at")},
         ),
     )
@@ -257,7 +257,7 @@ class PoolClaimAdmin(Written):
     @row_action(
         "Admit: let the host serve the pool",
         "Hosts admitted",
-        question="Admit these hosts? They are given commands about the pools' volumes, and keys of encrypted ones.",
+        question="Admit these hosts? They get commands about the pools' volumes, and keys of encrypted volumes.",
     )
     def admit(self, context: RequestContext, claim: PoolClaim) -> None:
         admit_host(claim.pool, claim.host)

@@ -22,7 +22,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Define the data directory, the guest image and the hosts of this machine."""
-        parser.add_argument("--data", type=Path, default=None, help="data folder; must be the one of NOVELLA_DATA")
+        parser.add_argument("--data", type=Path, default=None, help="data folder; must be the folder in NOVELLA_DATA")
         parser.add_argument("--guest-image", default="none", help="qcow2 file of the guest image, or none")
         parser.add_argument("--host", action="append", default=[], help="host that will enrol; may be repeated")
         parser.add_argument("--external-network", default="", metavar="NAME", help="physical network of floating IPs")

@@ -25,7 +25,9 @@ class Command(BaseCommand):
         where.add_argument("--project")
         where.add_argument("--domain")
         where.add_argument("--system", action="store_true", help="the whole cloud")
-        parser.add_argument("--inherited", action="store_true", help="on all projects below, and not on it itself")
+        parser.add_argument(
+            "--inherited", action="store_true", help="on all projects below this one, but not on itself"
+        )
         parser.add_argument("--user-domain", "--group-domain", default=named.DOMAIN, help="(default %(default)s)")
         parser.add_argument("--project-domain", default=named.DOMAIN, help="(default %(default)s)")
 

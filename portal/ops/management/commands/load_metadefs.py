@@ -11,18 +11,18 @@ from provisioning.metadefs.services import loading
 class Command(BaseCommand):
     """Loads namespaces that were never loaded, as ``bootstrap`` does."""
 
-    help = "Load namespaces of metadata definitions that were never loaded, or restore the original of one."
+    help = "Load built-in namespaces of metadata definitions that were never loaded, or restore a built-in namespace."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Define the namespaces to restore."""
         parser.add_argument("--restore", action="append", default=[], metavar="NAMESPACE",
-                            help="restore the original of this one; repeatable")  # fmt: skip
+                            help="restore this built-in namespace; repeatable")  # fmt: skip
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the loaded or restored namespaces."""
         for name in options["restore"]:
             if not loading.restore(name):
-                raise CommandError(f"No namespace {name} comes with the cloud.")
+                raise CommandError(f"There is no built-in namespace {name}.")
             self.stdout.write(f"{name} is as it came.")
         if not options["restore"]:
             for name in loading.load():

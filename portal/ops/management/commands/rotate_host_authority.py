@@ -13,8 +13,8 @@ class Command(BaseCommand):
     """Shows the state of the rotation, or runs its next step."""
 
     help = (
-        "Show the certificate authority of hosts, or let another one follow it: begin, switch, finish. Between the "
-        "steps, guests that have volumes of other hosts must be stopped and started: they keep what they began with."
+        "Show the certificate authority of hosts, or replace it in three steps: begin, switch, finish. Between the "
+        "steps, stop and start guests that use volumes of other hosts: a running guest keeps its certificates."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -17,7 +17,7 @@ KEYS = {"NOVELLA_SECRET_KEY": "secret_key", "NOVELLA_BUS_KEY": "bus_key"}
 class Command(BaseCommand):
     """Adds new keys before the previous keys, which are still accepted. Processes read the keys when they start."""
 
-    help = "Add a key for sessions and one for the queue; the ones before are accepted until they are dropped."
+    help = "Add a key for sessions and one for the queue; earlier keys are accepted until they are dropped."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Define the number of keys to keep."""

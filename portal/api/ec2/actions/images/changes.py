@@ -90,7 +90,7 @@ def modify_attribute(call: Call) -> Shape:
     attribute = call.get("Attribute")
     if attribute is not None:
         if attribute not in {"description", "launchPermission"}:
-            raise errors.invalid_value("attribute", attribute, "It is description or launchPermission.")
+            raise errors.invalid_value("attribute", attribute, "It must be description or launchPermission.")
         named.add(f"{attribute[0].upper()}{attribute[1:]}")
     if len(named) != 1:
         raise errors.combination("One attribute is modified at a time: Description or LaunchPermission")
@@ -292,7 +292,7 @@ def _disk(call: Call, mapping: Arguments, root: str) -> registered_images.ImageD
     if size is None and not snapshot:
         raise errors.missing_parameter("BlockDeviceMapping.Ebs.VolumeSize")
     if size is not None and size < 1:
-        raise errors.invalid_value("VolumeSize", size, "It is in GiB, from 1.")
+        raise errors.invalid_value("VolumeSize", size, "It must be at least 1 (GiB).")
     return registered_images.ImageDisk(
         device_name=name,
         snapshot_id=snapshot_of(call, snapshot).id if snapshot else None,

@@ -118,7 +118,7 @@ def _volume(call: Call, name: str, volume: Arguments, image: _Image) -> DiskRequ
     if size is None and not snapshot and key and before is None:
         raise errors.missing_parameter("BlockDeviceMapping.Ebs.VolumeSize")
     if size is not None and size < 1:
-        raise errors.invalid_value("VolumeSize", size, "It is in GiB, from 1.")
+        raise errors.invalid_value("VolumeSize", size, "It must be at least 1 (GiB).")
     volume_type = names.requested_type(call.context, volume.get("VolumeType"))
     keeps = volume.get("DeleteOnTermination")
     if before is not None and not snapshot:
@@ -183,7 +183,7 @@ CREATED_LATER = (names.VOLUME, names.INTERFACE)
 """Kinds of resources created after scheduling."""
 NEVER_CREATED = ("elastic-gpu", "spot-instances-request")
 """Resource types that may be tagged in a launch, but do not exist in this cloud."""
-SEVERAL_NETWORKS = "No VPC is the default one, since there are several: name a SubnetId."
+SEVERAL_NETWORKS = "There are several VPCs, and none of them is the default: specify a SubnetId."
 
 
 @action(

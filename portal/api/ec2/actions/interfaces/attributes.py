@@ -104,10 +104,12 @@ def assign_private_ip_addresses(call: Call) -> Shape:
     if not addresses and count is None:
         raise errors.missing_parameter("PrivateIpAddress")
     if count is not None and count < 1:
-        raise errors.invalid_value("SecondaryPrivateIpAddressCount", count, "It is less than 1.")
+        raise errors.invalid_value("SecondaryPrivateIpAddressCount", count, "It must be at least 1.")
     there = describe.fixed_of(port, 4)
     if not there:
-        raise Ec2Error("InvalidParameterValue", "The interface has no IPv4 address, so no subnet for secondary ones")
+        raise Ec2Error(
+            "InvalidParameterValue", "The interface has no IPv4 address whose subnet secondary addresses could use"
+        )
     here: dict[str, object] = {"subnet_id": there[0].subnet_id}
     named = [here | {"ip_address": address} for address in dict.fromkeys(describe.plain(each, 4) for each in addresses)]
     now = _add(call, port, named + [here] * min(count or 0, 100))

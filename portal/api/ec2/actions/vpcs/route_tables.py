@@ -245,7 +245,7 @@ def disassociate_route_table(call: Call) -> Shape:
     call.enforce("remove_router_interface", target={"project_id": table.router.project_id})
     if not table.main_of:
         raise errors.unsupported(
-            "The subnet is connected to a router that is not the VPC's main one, and cannot be moved"
+            "The subnet is connected to a router that is not the VPC's main router, and cannot be moved"
         )
     ids.forget(association, requested)
     return {}

@@ -114,7 +114,7 @@ def _gateway(call: Call, table: Table) -> InternetGateway | None:
     if target is None:
         return None
     if target == LOCAL:
-        raise errors.unsupported("Local routes are there by themselves")
+        raise errors.unsupported("Local routes exist without being created")
     gateway = gateway_named(call, target)
     if gateway.router_id != table.router.id:
         msg = f"route table {call.arguments['RouteTableId']} and network gateway {target} belong to different networks"
