@@ -1,14 +1,20 @@
 """Pages for errors outside a panel."""
 
+import sys
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
 from portal.dashboard.frame.pages import sign_in_first
+from provisioning.common.database import outage
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Show an internal error with the request id, as in the log."""
+    """Show an internal error, or that the database is unavailable, with the request id, as in the log."""
+    error = sys.exc_info()[1]
+    if error is not None and outage.is_outage(error):
+        return render(request, "503.html", {"text": outage.message_of(error)}, status=503)
     return render(request, "500.html", status=500)
 
 

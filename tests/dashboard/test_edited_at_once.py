@@ -12,6 +12,7 @@ from unittest import mock
 
 import pytest
 from django.db import OperationalError, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
@@ -19,6 +20,7 @@ from pytest_django import Settings
 from portal.dashboard.identity.members import MemberRoles
 from portal.dashboard.network.networks.views import NetworkEdit
 from portal.dashboard.settings.profile import Profile
+from provisioning.common.database import retry
 from provisioning.common.sqlite.base import DatabaseWrapper
 from provisioning.identity.models import Role, RoleAssignment, User
 from provisioning.network import services as network
@@ -124,3 +126,32 @@ def test_a_retried_edit_counts_once(cast: People, signed_in: SignedIn, settings:
     with mock.patch.object(NetworkEdit, "save", fail_once):
         assert client.post(address, sent).status_code == 303
     assert Network.objects.get(id=net.id).name == "mine"
+
+
+def aborted(*_: object) -> None:
+    raise OperationalError from _SerializationError()
+
+
+def test_an_edit_that_is_aborted_at_each_commit_keeps_its_input_and_has_no_editor(
+    cast: People, signed_in: SignedIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retry, "PAUSE", 0.0)
+    net = network.create_network(cast.alice.project_id, "own")
+    client, address = signed_in(cast.alice), reverse("dashboard:network_edit", args=[net.id])
+    opened = client.get(address)
+    with mock.patch.object(BaseDatabaseWrapper, "commit", aborted):
+        answer = client.post(address, shown(opened, name="mine", description="longer"))
+    assert answer.status_code == 503
+    form = answer.context["form"]
+    assert form.non_field_errors()
+    assert (form["name"].value(), form["description"].value()) == ("mine", "longer")
+    assert not list(answer.context["messages"])
+    assert Network.objects.get(id=net.id).name == "own"
+
+    Network.objects.filter(id=net.id).update(name="mine")
+    compared = client.post(address, shown(opened, name="theirs"))
+    assert compared.context["form"].errors["name"][0].startswith("This was changed")
+    compared = client.post(address, shown(answer, name="theirs"))
+    assert compared.context["form"].errors["name"][0].startswith("This was changed")
+    assert client.post(address, shown(compared)).status_code == 303
+    assert Network.objects.get(id=net.id).name == "theirs"

@@ -82,7 +82,7 @@ def message_of(error: Exception, status: int) -> str:
     if isinstance(error, APIException):
         return _WORDS_OF_DRF.get(status, str(error.detail))
     if outage.is_outage(error):
-        return outage.WORDS
+        return outage.message_of(error)
     if status == 404:
         return "The resource could not be found."
     if status == 413:

@@ -7,7 +7,7 @@ is submitted, nothing is saved: the form shows the new value beside the user's o
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,7 +90,8 @@ def collision_of(form: Form, sent: QueryDict, record: str, context: RequestConte
             lost.append(name)
     if not changed:
         return None
-    data, editors = sent.copy(), caches[CACHE].get(_key(record), {})
+    keys = {name: _key(record, name, saved) for name, saved in changed.items()}
+    data, editors = sent.copy(), caches[CACHE].get_many(keys.values())
     for name in lost:
         _take_over(form, name, data)
     texts = {name: _text(form, name) for name in changed}
@@ -102,7 +103,7 @@ def collision_of(form: Form, sent: QueryDict, record: str, context: RequestConte
             (" to the text below" if kept else "") if name in long else f" to “{bdi(text)}”" if text else " to nothing"
         )
         end = " Save again to replace it with your input." if kept else ""
-        who = _editor(editors.get(name), context, shown.at, changed[name])
+        who = _editor(editors.get(keys[name]), context, shown.at)
         messages[name] = f"{who}{now} since this page was opened.{end}"
     return Collision(data, messages, {name: text for name, text in long.items() if name not in lost})
 
@@ -122,27 +123,37 @@ def changes(form: Form, **values: Any) -> dict[str, Any]:
     return changed or every
 
 
-def remember(form: Form, record: str, context: RequestContext) -> None:
-    """Store who has changed which values of a record by saving its form, for the message to the next user."""
+def remember(form: Form, record: str, context: RequestContext) -> list[str]:
+    """Store who has changed which values of a record by saving its form, for the message to the next user.
+
+    Called before the commit, so that a request that waits for it reads them. Returns the keys for ``forget``.
+    """
     typed = {name: text for name in _compared(form) if (text := _typed(form, name)) is not None}
     entry = {"id": str(context.user_id), "name": context.user_name, "at": time.time()}
-    changed = {name: entry | {"value": _digest(text)} for name, text in typed.items() if text != _saved(form, name)}
-    caches[CACHE].set(_key(record), caches[CACHE].get(_key(record), {}) | changed, REMEMBERED)
+    keys = [_key(record, name, text) for name, text in typed.items() if text != _saved(form, name)]
+    caches[CACHE].set_many(dict.fromkeys(keys, entry), REMEMBERED)
+    return keys
 
 
-def _editor(entry: Mapping[str, Any] | None, context: RequestContext, since: float, saved: str) -> str:
+def forget(keys: Iterable[str]) -> None:
+    """Remove the entries of ``remember`` in a transaction that the database aborted."""
+    caches[CACHE].delete_many(keys)
+
+
+def _editor(entry: Mapping[str, Any] | None, context: RequestContext, since: float) -> str:
     """Return the beginning of a message: the user that saved this value of a field by the form after ``since``, unless
     it was changed in another way.
     """
-    if entry is None or entry["at"] < since or entry["value"] != _digest(saved):
+    if entry is None or entry["at"] < since:
         return "This was changed"
     if entry["id"] == str(context.user_id):
         return "You changed this"
     return f"{bdi(entry['name'])} changed this"
 
 
-def _key(record: str) -> str:
-    return hashlib.sha256(record.encode()).hexdigest()
+def _key(record: str, name: str, value: str) -> str:
+    """Return the cache's key of a field's value. Values that are saved at the same time have separate entries."""
+    return hashlib.sha256(f"{record} {name} {_digest(value)}".encode()).hexdigest()
 
 
 def _compared(form: Form) -> list[str]:

@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.contrib.messages.storage import default_storage
 from django.core.exceptions import ObjectDoesNotExist
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, OperationalError, connection, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
@@ -21,14 +21,21 @@ from portal.common.http.redirects import safe_next
 from portal.dashboard.copy_as.calls import Call
 from portal.dashboard.copy_as.written import ASKED, Written, place_of, written
 from portal.dashboard.frame import navigation, projects
-from portal.dashboard.frame.edits import Collision, collision_of, remember, shown_input, submitted_input
+from portal.dashboard.frame.edits import Collision, collision_of, forget, remember, shown_input, submitted_input
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.things import Thing, starred
 from portal.dashboard.frame.tray import tray_for
 from portal.dashboard.words.plain import plain
 from provisioning.common.context import RequestContext
+from provisioning.common.database import outage
 from provisioning.common.database.retry import lost_race, serialized
-from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError, NovellaError
+from provisioning.common.errors import (
+    ForbiddenError,
+    NotAuthenticatedError,
+    NotFoundError,
+    NovellaError,
+    UnavailableError,
+)
 from provisioning.events import selectors as events
 from provisioning.identity import policy
 from provisioning.identity.selectors.entries import Entries, entries_of
@@ -62,6 +69,15 @@ def page_before(request: HttpRequest) -> str:
     if came_from.netloc != request.get_host() or came_from.path == reverse("dashboard:sign_in"):
         return overview
     return urlunsplit(("", "", came_from.path, came_from.query, ""))
+
+
+def _outage(error: OperationalError) -> UnavailableError:
+    """Return the error for users if the database is unavailable or aborted the request's transaction. Otherwise raise
+    it: it is a bug.
+    """
+    if not outage.is_outage(error):
+        raise error
+    return UnavailableError(outage.message_of(error))
 
 
 class Page(View):
@@ -115,6 +131,15 @@ class Page(View):
         return self.page("dashboard/outside.html", {}, status=403)
 
     def _handle(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Handle the request. Raises UnavailableError for a change that the database aborted."""
+        try:
+            return self._retried(request, *args, **kwargs)
+        except OperationalError as error:
+            if request.method in READING:
+                raise
+            raise _outage(error) from error
+
+    def _retried(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Handle the request; retry it once if it lost a race."""
         try:
             return super().dispatch(request, *args, **kwargs)
@@ -255,6 +280,8 @@ class FormPage(Page):
     """
     copied: Sequence[Written] = ()
     _is_counted = False
+    _remembered: Sequence[str] = ()
+    """Keys of the editors that this request has stored (``edits``)."""
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         return self.show(self.opened())
@@ -263,18 +290,24 @@ class FormPage(Page):
         """Save the form, show its errors, or show its API calls."""
         if self.copies and self.asks_for_copies():
             return self.copy()
-        result = serialized(self._edit) if self.edits else self._submitted(self.opened(request.POST))
-        return self.show(result, status=422) if isinstance(result, Form) else result
+        try:
+            form, answer = serialized(self._edit) if self.edits else self._submitted(self.opened(request.POST))
+        except OperationalError as error:
+            self._forget()
+            form = self.submitted_form()
+            form.refuse(_outage(error))
+            return self.show(form, status=503)
+        return self.show(form, status=422) if answer is None else answer
 
-    def _submitted(self, form: Form) -> HttpResponse | Form:
-        """Save the form. Return it with its errors if it was refused."""
+    def _submitted(self, form: Form) -> tuple[Form, HttpResponse | None]:
+        """Save the form. Return it with the response, None if it was refused and has errors."""
         if form.is_valid():
             try:
                 self._count()
-                return self.save(form)
+                return form, self.save(form)
             except NovellaError as error:
                 form.refuse(error)
-        return form
+        return form, None
 
     def _count(self) -> None:
         """Count the change against the caller's limit, once for a request, however often it is retried."""
@@ -282,23 +315,28 @@ class FormPage(Page):
             rate_limits.check(self.context, rate_limits.WRITES)
             self._is_counted = True
 
-    def _edit(self) -> HttpResponse | Form:
+    def _edit(self) -> tuple[Form, HttpResponse | None]:
         """Read the record, compare it with the values that the user was shown, and save the form, in one transaction.
 
         It can be called several times for a request.
         """
-        cast("Any", self.request)._messages = default_storage(self.request)  # without those of a transaction that ended
+        self._forget()
         self.read_again()
         form = self.opened(self.request.POST)
         collision = collision_of(form, self.request.POST, self._edited(), self.context)
         if collision is not None:
-            return self._collided(collision)
-        result = self._submitted(form)
-        if isinstance(result, Form):
+            return self._collided(collision), None
+        form, answer = self._submitted(form)
+        if answer is None:
             transaction.set_rollback(True)
         else:
-            remember(form, self._edited(), self.context)
-        return result
+            self._remembered = remember(form, self._edited(), self.context)
+        return form, answer
+
+    def _forget(self) -> None:
+        """Remove the messages and the editors of a transaction that the database aborted, if there was one."""
+        cast("Any", self.request)._messages = default_storage(self.request)
+        forget(self._remembered)
 
     def read_again(self) -> None:
         """Read the page's record in the present transaction, and check the policy for it."""
@@ -348,6 +386,10 @@ class FormPage(Page):
 
     def form_to_copy(self) -> Form:
         """Return the submitted form for *Copy as*."""
+        return self.submitted_form()
+
+    def submitted_form(self) -> Form:
+        """Return the form as it was submitted, to be shown again without a comparison."""
         form = self.form(self.request.POST)
         if self.edits:
             form.shown = submitted_input(self.request.POST)

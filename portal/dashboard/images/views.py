@@ -89,7 +89,7 @@ class ImageUpload(FormPage, ImagePage):
         return JsonResponse({"next": reverse("dashboard:images")}, status=201)
 
     def form_to_copy(self) -> Form:
-        """Return the form; a file that is not chosen yet is a placeholder in the lines."""
+        """A file that is not chosen yet is a placeholder in the lines."""
         data = self.request.POST.copy()
         data["size"] = data.get("size") or "0"
         return self.form(data)

@@ -4,9 +4,10 @@ import sqlite3
 
 from django.db import InterfaceError, OperationalError
 
-from provisioning.common.database.retry import BROKEN_OFF
+from provisioning.common.database.retry import BROKEN_OFF, broken_off
 
-WORDS = "The cloud's database does not answer. Try again in a moment."
+NO_ANSWER = "The cloud's database does not answer. Try again in a moment."
+CONTENDED = "Other requests change the same records at the same time. Try again in a moment."
 _SQLITE = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -31,3 +32,8 @@ def is_outage(error: BaseException) -> bool:
         return getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE
     state = getattr(cause, "sqlstate", None)
     return state is None or state in BROKEN_OFF or state.startswith(_POSTGRESQL)
+
+
+def message_of(error: BaseException) -> str:
+    """Return the message of an outage for users."""
+    return CONTENDED if broken_off(error) else NO_ANSWER

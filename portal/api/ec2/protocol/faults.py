@@ -81,7 +81,7 @@ def code_of(error: Exception, action: Action | None, request_id: str) -> tuple[i
         return status, code, _with_ids(message)
     if outage.is_outage(error):
         logger.warning("The database does not answer: %s", error)
-        return 503, "Unavailable", outage.WORDS
+        return 503, "Unavailable", outage.message_of(error)
     for kind, status, code in _GENERAL:
         if isinstance(error, kind):
             return status, code, str(error) or "The request cannot be read"

@@ -1,0 +1,63 @@
+"""Requests whose transaction the database aborted, or that the database did not answer."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+from django.db import OperationalError
+from django.urls import reverse
+
+from portal.dashboard.network.networks.views import NetworkDelete, NetworkList
+from provisioning.common.database import outage
+from provisioning.network import services as network
+from provisioning.network.models import Network
+from tests.dashboard.conftest import SignedIn
+from tests.support.cast import People
+from tests.support.tables import each_row
+
+
+class _PostgresqlError(Exception):
+    def __init__(self, sqlstate: str) -> None:
+        super().__init__(sqlstate)
+        self.sqlstate = sqlstate
+
+
+def error_of(sqlstate: str) -> OperationalError:
+    error = OperationalError(sqlstate)
+    error.__cause__ = _PostgresqlError(sqlstate)
+    return error
+
+
+@each_row(
+    "sqlstate, status, text",
+    [
+        ("40001", 503, outage.CONTENDED),
+        ("40P01", 503, outage.CONTENDED),
+        ("57P01", 503, outage.NO_ANSWER),
+        ("42601", 500, "Something broke"),
+    ],
+)
+def test_a_page_explains_an_outage(people: People, signed_in: SignedIn, sqlstate: str, status: int, text: str) -> None:
+    client = signed_in(people.alice)
+    client.raise_request_exception = False
+    with mock.patch.object(NetworkList, "get", side_effect=error_of(sqlstate)):
+        answer = client.get(reverse("dashboard:networks"))
+    assert answer.status_code == status
+    assert text in answer.content.decode().replace("&#x27;", "'")
+
+
+def test_an_aborted_action_returns_to_its_page_with_a_message(people: People, signed_in: SignedIn) -> None:
+    net = network.create_network(people.alice.project_id, "own")
+    with mock.patch.object(NetworkDelete, "do", side_effect=error_of("40001")):
+        answer = signed_in(people.alice).post(reverse("dashboard:network_delete", args=[net.id]), follow=True)
+    assert answer.redirect_chain == [(reverse("dashboard:network", args=[net.id]), 303)]
+    assert [str(each) for each in answer.context["messages"]] == [outage.CONTENDED]
+    assert Network.objects.filter(id=net.id).exists()
+
+
+def test_an_error_of_a_statement_is_a_bug(people: People, signed_in: SignedIn) -> None:
+    net = network.create_network(people.alice.project_id, "own")
+    client = signed_in(people.alice)
+    client.raise_request_exception = False
+    with mock.patch.object(NetworkDelete, "do", side_effect=error_of("42601")):
+        assert client.post(reverse("dashboard:network_delete", args=[net.id])).status_code == 500
