@@ -146,6 +146,41 @@ def test_a_link_launches_a_locked_number_of_instances(
     assert Instance.objects.count() == 2
 
 
+def test_malformed_user_data_is_not_locked(at_alice: Client, cloud: Cloud) -> None:
+    wizard = typed(cloud, user_data="#cloud-config\nusers: [a", user_data_as_is="on")
+    page = at_alice.post(f"{PATH}create/", wizard)
+    answer = saved(at_alice, page, title="Lab", mode_user_data="locked")
+    assert answer.status_code == 422
+    assert answer.context["form"].errors["mode_user_data"][0].startswith("Line 2: ")
+    assert saved(at_alice, page, title="Lab").status_code == 303
+
+
+def test_a_link_names_the_locked_field_that_is_wrong_and_who_corrects_it(
+    at_alice: Client, signed_in: SignedIn, charlie: Person, lab: LaunchTemplate
+) -> None:
+    version = lab.versions.get()
+    version.values |= {"user_data": "#cloud-config\nusers: [a", "flavor": "none"}
+    version.locked = ["image", "flavor", "user_data"]
+    version.save(update_fields=["values", "locked"])
+    answer = at_alice.post(LINK, {"name": "mine"})
+    assert answer.status_code == 422
+    [notice] = answer.context["form"].notices
+    assert notice[1].startswith("User data: Line 2: ")
+    assert notice[1].endswith("Save a new version of the template with another value.")
+    assert "as it is" not in notice[1]
+
+    version.values |= {"user_data": ""}
+    version.save(update_fields=["values"])
+    lab.public = True
+    lab.save(update_fields=["public"])
+    [notice] = signed_in(charlie).post(LINK, {"name": "theirs"}).context["form"].notices
+    assert notice == (
+        "flavor",
+        "Size: Flavor 'none' could not be found. The launch template locks this value. "
+        "Ask an operator to correct the template.",
+    )
+
+
 def test_the_summary_of_a_link_knows_the_locked_fields(at_alice: Client, lab: LaunchTemplate) -> None:
     answer = at_alice.post(f"{LINK}quote/", {"name": "mine"})
     assert answer.context["wizard"].flavor.flavor.flavorid == "1"

@@ -24,7 +24,8 @@ from provisioning.compute.launch.request import DiskRequest
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.launches.models import InstanceLease
 from provisioning.launches.plans.plan import DataDisk, LaunchPlan, plan_of, read_plan, values_of
-from provisioning.launches.services.launch import check_plan, launch_plan
+from provisioning.launches.services.check import check_plan
+from provisioning.launches.services.launch import launch_plan
 from provisioning.network import selectors as network_selectors
 from provisioning.network.models import FloatingIP, Network, SecurityGroup
 from provisioning.quotas.services.limits import set_limits

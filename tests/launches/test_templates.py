@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import msgspec
@@ -49,6 +50,39 @@ def test_a_link_has_only_letters_digits_and_hyphens(slug: str) -> None:
     with pytest.raises(InvalidInputError) as refused:
         templates._checked_slug(slug)
     assert refused.value.field == "slug"
+
+
+@each_row(
+    "field, value",
+    [
+        ("image", str(uuid.UUID(int=1))),
+        ("flavor", "none"),
+        ("networks", (str(uuid.UUID(int=1)),)),
+        ("security_groups", (str(uuid.UUID(int=1)),)),
+        ("key_name", "none"),
+        ("availability_zone", "none"),
+        ("server_group", str(uuid.UUID(int=1))),
+        ("snippets", (str(uuid.UUID(int=1)),)),
+        ("boot_from", f"volume:{uuid.UUID(int=1)}"),
+        ("lease_days", 9999),
+        ("count", 101),
+        ("user_data", "#cloud-config\nusers: [a"),
+        ("tags", ("a,b",)),
+        ("metadata", {"x" * 256: "y"}),
+    ],
+)
+def test_a_value_that_no_launch_could_have_cannot_be_locked(
+    alice: RequestContext, plan: LaunchPlan, field: str, value: object
+) -> None:
+    wrong = but(plan, **{field: value})
+    with pytest.raises(InvalidInputError) as refused:
+        templates.create_template(alice, "Wrong", "wrong", wrong, Modes(locked=(field,)))
+    assert refused.value.field == field
+    assert templates.create_template(alice, "Open", "open", wrong, Modes(locked=("config_drive",)))
+
+
+def test_a_quota_that_is_in_use_does_not_matter(alice: RequestContext, plan: LaunchPlan) -> None:
+    assert templates.create_template(alice, "Many", "", but(plan, count=90), Modes(locked=("count", "flavor")))
 
 
 def test_a_locked_field_cannot_be_changed_by_a_launch(lab: LaunchTemplate, alice: RequestContext) -> None:

@@ -25,7 +25,7 @@ from provisioning.common.errors import InvalidInputError, NovellaError, OverQuot
 from provisioning.compute.launch.guest_data import MAX_USER_DATA
 from provisioning.compute.models import Instance
 from provisioning.launches.cloud_config import check
-from provisioning.launches.plans.plan import FIELDS, LaunchPlan
+from provisioning.launches.plans.plan import FIELD_OF, FIELDS, LaunchPlan
 
 FAR_TOO_MANY = 9999
 """A larger number of servers is rejected, and the summary is shown for this number."""
@@ -50,20 +50,7 @@ def new_key() -> str:
 class LaunchForm(Form):
     """The fields of a launch; the launch service checks the choices."""
 
-    service_fields = {
-        "imageRef": "image",
-        "flavorRef": "flavor",
-        "group": "server_group",
-        "hostname": "name",
-        "min_count": "count",
-        "max_count": "count",
-        "block_device_mapping": "boot_from",
-        "block_device_mapping_v2": "boot_from",
-        "volume_id": "boot_from",
-        "size_gb": "volume_size",
-        "mount": "disks",
-        "floating_network_id": "reachable",
-    }
+    service_fields = FIELD_OF
     notes = {
         "tags": "separated by commas",
         "user_data": "a cloud-init file or a script that runs at the first boot",
@@ -190,7 +177,9 @@ class LaunchForm(Form):
         text: str = self.cleaned_data["user_data"].replace("\r\n", "\n")
         as_is = bool(self.data.get("user_data_as_is"))
         if not as_is and (problem := check.problem_of(text)):
-            raise ValidationError(f"{problem} Correct it, or launch with it as it is.")
+            raise ValidationError(
+                problem if "user_data" in self.locked else f"{problem} Correct it, or launch with it as it is."
+            )
         return text
 
     def clean_lease_days(self) -> int | None:

@@ -22,7 +22,8 @@ from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.launches import selectors
 from provisioning.launches.models import LaunchTemplate
 from provisioning.launches.services import templates
-from provisioning.launches.services.launch import Launched, check_plan, launch_plan
+from provisioning.launches.services.check import check_plan
+from provisioning.launches.services.launch import Launched, launch_plan
 
 
 class LaunchPage(FormPage):

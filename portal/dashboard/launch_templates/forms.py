@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import msgspec
 from django import forms
+from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from portal.dashboard.frame.forms import MONO, Form
@@ -15,6 +16,8 @@ from provisioning.launches.services.templates import NEVER_LOCKED, Modes
 
 MODE = "mode_"
 MODES = (("", "Can be changed"), ("asked", "Asked first"), ("locked", "Locked"))
+_MODE_OF = {name: f"{MODE}{name}" for name in FIELDS if name not in {"name", "description"}}
+"""Field of a plan → field of its mode, which shows the errors of a locked value."""
 OWN_CHOICE = frozenset({"name", "key_name", "password", "networks", "image", "flavor"})
 """Fields that *Lock everything else* leaves open."""
 
@@ -28,6 +31,7 @@ class VersionForm(Form):
     """The plan of a version, as hidden text, and the mode of each of its fields."""
 
     notes = {"description": "of this version"}
+    service_fields = _MODE_OF
 
     description = forms.CharField(label="Note", max_length=255, required=False)
     lock_rest = forms.BooleanField(
@@ -78,7 +82,7 @@ class TemplateForm(VersionForm):
     public = forms.BooleanField(
         label="Public", required=False, help_text="All projects can use it. Its network must be shared, or left open."
     )
-    service_fields = {"name": "title"}
+    service_fields = {**_MODE_OF, "name": "title"}
     field_order = ("title", "slug", "public", "description", "lock_rest")
 
     def __init__(self, data: QueryDict | None, fields: Sequence[Described], *, publicizes: bool, **kwargs: Any) -> None:
@@ -122,6 +126,14 @@ class LinkForm(LaunchForm):
         super().__init__(data)
         self.sent: Mapping[str, Any] = data or {}  # without the count that LaunchForm adds
         self.asked: Sequence[str] = ("name",)
+        self.correction = ""
+        """The sentence that says who can correct a locked value."""
+
+    def add_error(self, field: str | None, error: Any) -> None:
+        """Add who can correct the value to the errors of a locked field."""
+        if field in self.locked:
+            error = " ".join([*(error.messages if isinstance(error, ValidationError) else [error]), self.correction])
+        super().add_error(field, error)
 
     def clean(self) -> dict[str, Any]:
         """Refuse other values of locked fields. Only a page that was opened before a field was locked sends such

@@ -22,10 +22,12 @@ from portal.dashboard.lists.views import ListPage
 from portal.dashboard.records.questions import QuestionPage
 from portal.dashboard.records.views import RecordPage, SheetPage
 from portal.dashboard.words.names import bdi
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
 from provisioning.compute.launch.multipart import own_part
 from provisioning.compute.models import Instance
+from provisioning.identity import policy
 from provisioning.launches import selectors
 from provisioning.launches.models import LaunchTemplate, LaunchTemplateVersion
 from provisioning.launches.plans.plan import LaunchPlan, read_plan, values_of
@@ -33,6 +35,12 @@ from provisioning.launches.services import templates
 
 LIST, DETAIL = "dashboard:launch_templates", "dashboard:launch_template"
 WRITE = templates.WRITE
+
+
+def may_write(context: RequestContext, template: LaunchTemplate) -> bool:
+    """Whether the caller may change the template, which is the project's own."""
+    own = template.project_id == context.project_id and policy.allows(context, WRITE)
+    return own and (not template.public or policy.allows(context, templates.PUBLICIZE))
 
 
 class TemplatePage(RecordPage[LaunchTemplate]):
@@ -72,7 +80,6 @@ class TemplateDetail(TemplatePage):
         if number and not (number.isascii() and number.isdigit() and len(number) < 9):
             raise Http404
         version = selectors.version_of(self.record, int(number) if number else None)
-        own = self.record.project_id == self.context.project_id
         path = reverse("dashboard:launch_link", args=[self.record.slug])
         context = {
             "record": self.record,
@@ -80,7 +87,7 @@ class TemplateDetail(TemplatePage):
             "versions": self.record.versions.order_by("-number"),
             "fields": describe_version(self.context, version, templates.plan_in(version)),
             "link": request.build_absolute_uri(path),
-            "can_write": own and self.allows(WRITE) and (not self.record.public or self.allows(templates.PUBLICIZE)),
+            "can_write": may_write(self.context, self.record),
             "can_launch": self.allows("os_compute_api:servers:create"),
         }
         return self.page("dashboard/launch_templates/detail.html", context)
@@ -253,15 +260,23 @@ class _Linked:
         template = selectors.template_with_slug(self.context, self.kwargs["slug"])
         return template, selectors.version_of(template)
 
-    def link_form(self, version: LaunchTemplateVersion, data: QueryDict | None) -> LinkForm:
+    def link_form(self, template: LaunchTemplate, version: LaunchTemplateVersion, data: QueryDict | None) -> LinkForm:
         """Return the form with the values of the template; values in the address replace them."""
         form = LinkForm(data)
+        form.correction = f"The launch template locks this value. {self._who_corrects(template)}"
         form.fill(templates.plan_in(version), locked=version.locked)
         form.asked = version.asked or ["name"]
         for name in ("name", "description", "key_name"):
             if name in self.request.GET and name not in form.locked:
                 form.initial[name] = self.request.GET[name]
         return form
+
+    def _who_corrects(self, template: LaunchTemplate) -> str:
+        if may_write(self.context, template):
+            return "Save a new version of the template with another value."
+        if template.public:
+            return "Ask an operator to correct the template."
+        return "Ask a user of this project who may change launch templates to correct it."
 
 
 class LaunchLink(_Linked, LaunchPage):
@@ -271,7 +286,7 @@ class LaunchLink(_Linked, LaunchPage):
 
     def form(self, data: QueryDict | None = None) -> Form:
         self.used, self.version = self.template_and_version()
-        return self.link_form(self.version, data)
+        return self.link_form(self.used, self.version, data)
 
     def save(self, form: Form) -> HttpResponse:
         return self.launch(cast("LaunchForm", form), templates.source_of(self.used, self.version))
@@ -297,8 +312,7 @@ class LinkQuote(_Linked, Quote):
     """The summary of the page of a link."""
 
     def form(self, data: QueryDict) -> LaunchForm:
-        _, version = self.template_and_version()
-        return self.link_form(version, data)
+        return self.link_form(*self.template_and_version(), data)
 
 
 def _plan_of(page: FormPage, instance: Instance) -> LaunchPlan:

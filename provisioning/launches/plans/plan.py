@@ -1,7 +1,7 @@
 """The plan of a launch: every choice of the wizard, as one value that can be stored, compared and launched."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -158,6 +158,21 @@ def default_disk_name(position: int) -> str:
 
 FIELDS = LaunchPlan.__struct_fields__
 """Names of the choices, in the order of the wizard."""
+FIELD_OF: Mapping[str, str] = {
+    "imageRef": "image",
+    "flavorRef": "flavor",
+    "group": "server_group",
+    "hostname": "name",
+    "min_count": "count",
+    "max_count": "count",
+    "block_device_mapping": "boot_from",
+    "block_device_mapping_v2": "boot_from",
+    "volume_id": "boot_from",
+    "size_gb": "volume_size",
+    "mount": "disks",
+    "floating_network_id": "reachable",
+}
+"""Field of an error of the Compute service → choice, where the names differ."""
 
 
 def plan_of(values: object) -> LaunchPlan:

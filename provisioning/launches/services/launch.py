@@ -6,19 +6,16 @@ from django.db import transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.database.retry import when_broken_off
-from provisioning.common.errors import OverQuotaError
 from provisioning.common.values.ids import NOBODY
-from provisioning.compute.launch.create import check_launch, launch
+from provisioning.compute.launch.create import launch
 from provisioning.compute.launch.idempotency import identity_of
-from provisioning.compute.launch.quote import LaunchQuote
 from provisioning.compute.models import Instance
 from provisioning.compute.records.passwords import generate_password
 from provisioning.launches.plans.openings import group_opening
 from provisioning.launches.plans.plan import LaunchPlan
 from provisioning.launches.services import leases, snippets, templates
+from provisioning.launches.services.check import check_volumes
 from provisioning.network import services as network
-from provisioning.quotas import selectors as quotas
-from provisioning.quotas.limits import UNLIMITED
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +25,6 @@ class Launched:
     instances: list[Instance]
     password: str = ""
     """The password of the servers' default users; empty when there is none, and for a repeated request."""
-
-
-def check_plan(context: RequestContext, plan: LaunchPlan) -> LaunchQuote:
-    """Check a plan without writing anything, and return the resources it would use. Raises the errors of
-    ``launch_plan``.
-    """
-    leases.check_days(plan.lease_days)
-    _check_volumes(context, plan)
-    return check_launch(context, plan.request(idempotency_key="", configs=snippets.texts_of(context, plan.snippets)))
 
 
 @when_broken_off
@@ -51,7 +39,7 @@ def launch_plan(
     """
     locked = templates.check_locked(context, plan, source) if source is not None else frozenset()
     leases.check_days(plan.lease_days)
-    _check_volumes(context, plan)
+    check_volumes(context, plan)
     configs = snippets.texts_of(context, plan.snippets)
     password = generate_password() if plan.needs_password else None
     request = plan.request(idempotency_key=idempotency_key, configs=configs, password=password)
@@ -67,19 +55,6 @@ def launch_plan(
             return Launched(instances)
         leases.begin(instances, plan.lease_days, fixed="lease_days" in locked)
     return Launched(instances, password or "")
-
-
-def _check_volumes(context: RequestContext, plan: LaunchPlan) -> None:
-    """Raise OverQuotaError if the project's quota is too small for the new volumes, which hosts create later."""
-    sizes = [each.size_gb for each in plan.disks]
-    sizes += [plan.volume_size or 1] if plan.on_volume and not plan.boot_from else []
-    if not sizes or context.project_id is None:
-        return
-    limits, usage = quotas.limits_of(context.project_id), quotas.usage_of(context.project_id)
-    for resource, amount in (("volumes", len(sizes)), ("gigabytes", sum(sizes))):
-        limit, used, requested = limits.get(resource, UNLIMITED), usage.get(resource, 0), amount * plan.count
-        if limit != UNLIMITED and used + requested > limit:
-            raise OverQuotaError(resource, limit=limit, used=used, requested=requested)
 
 
 def _groups(context: RequestContext, plan: LaunchPlan) -> list[str]:

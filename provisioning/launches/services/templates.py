@@ -20,6 +20,7 @@ from provisioning.launches.errors import LockedFieldError, TooManyError
 from provisioning.launches.models import LaunchTemplate, LaunchTemplateVersion
 from provisioning.launches.ownership import MOST_TEMPLATES, MOST_VERSIONS
 from provisioning.launches.plans.plan import FIELDS, LaunchPlan, plan_of, values_of
+from provisioning.launches.services.check import check_locked_values
 
 NEVER_LOCKED = frozenset({"name"})
 WRITE, PUBLICIZE = "novella:launch_templates:write", "novella:launch_templates:publicize"
@@ -187,6 +188,8 @@ def _write(
     requested = [name for name in FIELDS if name in modes.asked and name not in locked]
     if unknown := {*modes.locked, *modes.asked} - set(FIELDS):
         raise InvalidInputError(f"A launch has no field {min(unknown)!r}.")
+    if locked:
+        check_locked_values(context, plan, locked)
     return LaunchTemplateVersion.objects.create(
         template=template,
         number=number,
