@@ -7,6 +7,7 @@ import io
 import re
 import uuid
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -29,6 +30,7 @@ from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Flavor, KeyPair
 from provisioning.compute.records.migration_records import MIGRATION, open_migration
 from provisioning.compute.services.server_groups import create_server_group
+from provisioning.identity.models import SignIn
 from provisioning.identity.services.application_credentials import create_application_credential
 from provisioning.identity.services.domains import create_domain
 from provisioning.identity.services.ec2 import create_ec2_credential
@@ -116,6 +118,8 @@ def add_one(person: Person, cloud: Cloud, outside: Network, name: str, number: i
     )
     create_application_credential(person.user, person.project, name=name, caller=person.context)
     create_ec2_credential(person.user, person.project, caller=person.context)
+    times = {"last_used_at": timezone.now(), "expires_at": timezone.now() + timedelta(days=1)}
+    SignIn.objects.create(user=person.user, client=uuid.uuid4().hex, program=name, **times)
     plan = LaunchPlan(name=name, image="", flavor="1")
     create_template(person.context, name, f"{person.user.name}-{number}", plan, Modes())
     create_snippet(person.context, name=f"{name}{number}"[:64], description=name, text="#cloud-config")
@@ -163,7 +167,10 @@ def person(people: People, the_list: RecordList[Any]) -> Person:
 RESERVED = {"q", "sort", "page", "size", "column", "density", "keep", "format", "show", "id", "selection", "next"}
 """Names in the addresses of lists that are not filters."""
 OF_USERS = frozenset(
-    {"key_pairs", "application_credentials", "ec2_credentials", "launch_templates", "snippets", "server_groups"}
+    {
+        *("key_pairs", "application_credentials", "ec2_credentials", "launch_templates", "snippets", "server_groups"),
+        "sessions",
+    }
 )
 """Lists of users' own records, and of projects' records without events."""
 ENCRYPTED = frozenset({"ec2_credentials"})

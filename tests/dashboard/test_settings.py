@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from portal.dashboard.settings import sessions
+from portal.dashboard.settings import listing
 from provisioning.identity.models import SignIn, User
 from provisioning.identity.selectors.entries import projects_of
 from provisioning.identity.services.assignments import assign_role, grant
@@ -253,7 +253,7 @@ def test_a_client_cannot_write_into_the_page(people: People) -> None:
     ],
 )
 def test_browsers_have_names(text: str, name: str, icon: str) -> None:
-    assert sessions.browser(text) == sessions.ClientWords(name, icon)
+    assert listing.browser(text) == listing.ClientWords(name, icon)
 
 
 @each_row(
@@ -267,7 +267,7 @@ def test_browsers_have_names(text: str, name: str, icon: str) -> None:
     ],
 )
 def test_programs_have_names(text: str, name: str) -> None:
-    assert sessions.program(text) == name
+    assert listing.program(text) == name
 
 
 # --- the project switch ----------------------------------------------------------------------------------------------

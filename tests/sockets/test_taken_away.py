@@ -57,7 +57,7 @@ async def test_a_session_that_is_ended_closes_its_pages_only(open_socket: Open, 
     ended = await open_socket(PAGE, origin=ORIGIN, cookie=one)
     kept = await open_socket(PAGE, origin=ORIGIN, cookie=other)
     await kept.json()
-    sessions = await in_db(sign_ins_of)(people.alice.user)
+    sessions = await in_db(lambda: list(sign_ins_of(people.alice.user_id)))()
     await in_db(end_sign_in)(min(sessions, key=lambda each: each.created_at))
     assert await ended.closed() == follower.ENDED
     await in_db(happen)(people.alice, 3)

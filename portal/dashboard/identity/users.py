@@ -109,6 +109,7 @@ class UserDetail(UserPage):
         target = base.target_of(user)
         shows_roles = self.allows(LIST, target)
         grants = {**target, **least_grant(user.domain_id)}
+        sees_sessions = shows_roles or self.allows("novella:list_sign_ins", target)
         sees_credentials = self.allows("identity:list_application_credentials", target)
         context = {
             "person": user,
@@ -116,7 +117,7 @@ class UserDetail(UserPage):
             "locked_until": lockout_of(user),
             "standings": members.memberships_of(user, within=self.within) if shows_roles else None,
             "groups": dashboard_lists.groups_of(user, within=self.within),
-            "sessions": len(sign_ins_of(user)) if shows_roles or self.allows("novella:list_sign_ins", target) else None,
+            "sessions": sign_ins_of(user.id).count() if sees_sessions else None,
             "credentials": application_credentials_of(user) if sees_credentials else None,
             "may": {
                 "update": self.allows("identity:update_user", target),

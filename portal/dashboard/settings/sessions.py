@@ -1,62 +1,20 @@
 """Sessions of the user in browsers and programs, and their revocation."""
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
-from django.http import HttpRequest, HttpResponse
-
+from portal.dashboard.lists.views import ListPage
 from portal.dashboard.records.questions import QuestionPage
 from portal.dashboard.settings.base import SettingsPage
+from portal.dashboard.settings.listing import END, READ, SESSIONS, client_of
 from provisioning.common.errors import NotFoundError
+from provisioning.common.values.ids import NOBODY
 from provisioning.identity.models import SignIn
 from provisioning.identity.selectors.tokens import sign_ins_of
 from provisioning.identity.services.ec2 import METHOD
 from provisioning.identity.services.sign_ins import end_other_sign_ins, end_sign_in
 
 LIST = "dashboard:settings_sessions"
-END = "novella:end_sign_in"
-
-BROWSERS = (
-    ("Edg", "Edge"),
-    ("OPR", "Opera"),
-    ("SamsungBrowser", "Samsung Internet"),
-    ("Firefox", "Firefox"),
-    ("FxiOS", "Firefox"),
-    ("HeadlessChrome", "Chrome"),
-    ("CriOS", "Chrome"),
-    ("Chrome", "Chrome"),
-    ("Safari", "Safari"),
-)
-"""Product in the User-Agent → name. The first match applies, because browsers also send products of later rows."""
-SYSTEMS = (
-    ("iPhone", "iPhone"),
-    ("iPad", "iPad"),
-    ("Android", "Android"),
-    ("CrOS", "ChromeOS"),
-    ("Windows", "Windows"),
-    ("Mac OS X", "macOS"),
-    ("Linux", "Linux"),
-)
-PHONES = {"iPhone", "iPad", "Android"}
-PROGRAMS = {
-    "openstack": "openstack command",
-    "osc-lib": "openstack command",
-    "python-openstackclient": "openstack command",
-    "openstacksdk": "OpenStack SDK",
-    "keystoneauth1": "OpenStack client",
-    "gophercloud": "Gophercloud",
-    "terraform": "Terraform",
-    "hashicorp": "Terraform",
-    "opentofu": "OpenTofu",
-    "python-requests": "Python requests",
-    "python-urllib": "Python",
-    "curl": "curl",
-    "wget": "Wget",
-    "go-http-client": "Go program",
-}
-LONGEST = 48
-_PRODUCT = re.compile(r"[^\s/]+(?:/[^\s/]+)?")
 
 
 def _again(sign_in: SignIn) -> str:
@@ -77,26 +35,19 @@ class SessionPage(SettingsPage):
     rule = END
 
 
-class Sessions(SessionPage):
+class Sessions(SessionPage, ListPage):
     """The list of browsers and programs with a valid token."""
 
-    rule = "novella:list_sign_ins"
+    records = SESSIONS
+    rule = READ
+    template = "dashboard/settings/sessions.html"
+    heading = "Sessions and tokens"
+    parents = (("Settings", "dashboard:settings"),)
+    lead = "Browsers and programs that are signed in as you. When you end a session, its next request is refused."
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """Show the sessions, this browser first."""
-        sign_ins = sign_ins_of(self.user)
-        rows = [
-            {"sign_in": each, "client": client_of(each), "here": each.id == self.context.sign_in_id}
-            for each in sorted(sign_ins, key=lambda each: each.id != self.context.sign_in_id)
-        ]
-        return self.page(
-            "dashboard/settings/sessions.html",
-            {
-                "rows": rows,
-                "others": sum(not row["here"] for row in rows),
-                "can_end": self.may(END),
-            },
-        )
+    def extra_context(self) -> Mapping[str, Any]:
+        others = sign_ins_of(self.user.id).exclude(id=self.context.sign_in_id or NOBODY)
+        return {"can_end_others": self.may(END) and others.exists()}
 
 
 class SessionEnd(QuestionPage, SessionPage):
@@ -108,7 +59,7 @@ class SessionEnd(QuestionPage, SessionPage):
     stays = True
 
     def find(self) -> None:
-        sign_in = next((each for each in sign_ins_of(self.user) if each.id == self.kwargs["sign_in_id"]), None)
+        sign_in = sign_ins_of(self.user.id).filter(id=self.kwargs["sign_in_id"]).first()
         if sign_in is None:
             raise NotFoundError("The session does not exist.")
         self.record = sign_in
@@ -142,36 +93,3 @@ class SessionsEnd(QuestionPage, SessionPage):
 
     def result(self, words: Mapping[str, object]) -> str:
         return f"{'1 session has' if self.ended == 1 else f'{self.ended} sessions have'} ended."
-
-
-@dataclass(frozen=True, slots=True)
-class ClientWords:
-    """The label of a client: name and icon."""
-
-    name: str
-    icon: str
-
-
-def client_of(sign_in: SignIn) -> ClientWords:
-    if sign_in.browser:
-        return browser(sign_in.program)
-    return ClientWords(program(sign_in.program), "terminal")
-
-
-def browser(text: str) -> ClientWords:
-    """Return the label of a browser: ``Firefox on Linux``."""
-    name = next((name for product, name in BROWSERS if f"{product}/" in text), "Browser")
-    system = next((system for word, system in SYSTEMS if word in text), "")
-    return ClientWords(f"{name} on {system}" if system else name, "phone" if system in PHONES else "window")
-
-
-def program(text: str) -> str:
-    """Return the label of a program: ``OpenStack SDK 4.4``."""
-    match = _PRODUCT.match(text.strip())
-    if match is None:
-        return "A program without a name"
-    product, _, version = match[0].partition("/")
-    name = PROGRAMS.get(product.lower())
-    if name is None:
-        return text.strip()[:LONGEST]
-    return f"{name} {'.'.join(version.split('.')[:2])}".strip()[:LONGEST]

@@ -4,13 +4,13 @@ import uuid
 from collections.abc import Collection
 from datetime import datetime
 
-from django.db.models import F, Max, Q
+from django.db.models import F, Max, Q, QuerySet
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity.errors import REFUSED
-from provisioning.identity.models import SignIn, User
+from provisioning.identity.models import SignIn
 from provisioning.identity.roles import effective
 from provisioning.identity.selectors import credentials
 from provisioning.identity.tokens import tokens
@@ -73,14 +73,15 @@ def context_of(data: TokenData, *, request_id: str = "", global_request_id: str 
 
 def last_uses(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, datetime]:
     """Return application credential → time of its last use by a program with a valid session; one query."""
-    rows = SignIn.objects.filter(application_credential__in=ids, expires_at__gt=timezone.now())
+    rows = _valid_sign_ins().filter(application_credential__in=ids)
+    return dict(rows.values_list("application_credential").annotate(Max("last_used_at")))
+
+
+def sign_ins_of(user_id: uuid.UUID) -> QuerySet[SignIn]:
+    """Return the valid sessions of a user, the last used first."""
+    return _valid_sign_ins().filter(user=user_id).order_by("-last_used_at", "id")
+
+
+def _valid_sign_ins() -> QuerySet[SignIn]:
     ended = Q(user__tokens_valid_after__isnull=False, last_used_at__lt=F("user__tokens_valid_after"))
-    return dict(rows.exclude(ended).values_list("application_credential").annotate(Max("last_used_at")))
-
-
-def sign_ins_of(user: User) -> list[SignIn]:
-    """Return the valid sessions, the last used first, with project and application credential."""
-    rows = SignIn.objects.filter(user=user, expires_at__gt=timezone.now())
-    if user.tokens_valid_after is not None:
-        rows = rows.filter(last_used_at__gte=user.tokens_valid_after)
-    return list(rows.select_related("project", "application_credential").order_by("-last_used_at", "id"))
+    return SignIn.objects.filter(expires_at__gt=timezone.now()).exclude(ended)

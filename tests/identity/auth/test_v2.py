@@ -175,7 +175,7 @@ def test_version_3_knows_its_tokens(people: People) -> None:
     value = token(people.alice)
     shown = Api(people.operator).get(TOKENS, X_Subject_Token=value).json()["token"]
     assert shown["project"]["name"] == "wonderland"
-    assert len(sign_ins_of(people.alice.user)) == 1
+    assert len(sign_ins_of(people.alice.user_id)) == 1
 
 
 def test_documents(people: People) -> None:
