@@ -119,7 +119,7 @@ class ConsoleOutput(Message, frozen=True):
 
 
 class CpuDiagnostics(Frozen, frozen=True):
-    """One vCPU."""
+    """The counters of a virtual CPU since the guest was started; None: unknown."""
 
     id: int
     time_ns: int | None = None

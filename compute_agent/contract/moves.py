@@ -33,7 +33,7 @@ def root_pool_traits(traits: Iterable[str]) -> list[str]:
 
 
 class SentDisk(Frozen, frozen=True):
-    """One exported disk."""
+    """A disk that the guest's previous host exports over NBD."""
 
     name: str
     size: int  # bytes of the export, with holes

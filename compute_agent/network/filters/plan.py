@@ -31,7 +31,7 @@ class Source:
 
 @dataclass(frozen=True)
 class FilteredPort:
-    """One guest's interface."""
+    """An interface of a guest, as the packet filters identify it."""
 
     number: int
     tap: str

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class Plugged(Frozen, frozen=True, kw_only=True):
-    """One instance's interfaces."""
+    """The interfaces of an instance that are plugged in on this host."""
 
     uuid: str
     hostname: str

@@ -33,7 +33,7 @@ _EXAMPLES = {"pc": "pc-i440fx-7.2", "q35": "pc-q35-7.2"}
 
 @dataclass(frozen=True)
 class Firmware:
-    """One UEFI firmware."""
+    """A UEFI firmware that is installed and described on this host."""
 
     code: Path
     template: Path

@@ -50,7 +50,7 @@ class Limits:
 
 
 class Sending:
-    """Sends one guest."""
+    """Sends a running guest to another host (live migration)."""
 
     def __init__(
         self,

@@ -134,7 +134,7 @@ def _donuts(context: RequestContext) -> list[Donut]:
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """Texts to copy."""
+    """The client files and the first command, as texts to copy."""
 
     clouds_yaml: str
     openrc: str

@@ -37,7 +37,7 @@ Joined = Sequence[Sequence[Hashable]]
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A network."""
+    """A network as a vertical bar; ``x`` and ``height`` in pixels."""
 
     item: Any
     x: int

@@ -71,7 +71,7 @@ class Turn:
 
 
 class _Waiter:
-    """A waiting thread."""
+    """A thread that waits for its turn; ``owns``: the turn was passed to it."""
 
     def __init__(self, since: float) -> None:
         self.since = since

@@ -20,7 +20,7 @@ MOST_IGNORED = 1000
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A valid destination."""
+    """A destination of a launch: it exists, and the caller may request it."""
 
     zone: str = ""
     """Availability zone; empty: any."""

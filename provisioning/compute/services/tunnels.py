@@ -45,7 +45,7 @@ class TunnelTarget:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A recorded tunnel."""
+    """A tunnel that is open; ``step_id``: the event of the server's action that records it."""
 
     context: RequestContext
     target: TunnelTarget
@@ -55,7 +55,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Transferred bytes."""
+    """The bytes that a tunnel has transferred in each direction."""
 
     to_guest: int
     from_guest: int

@@ -83,7 +83,7 @@ class UserFields(TypedDict, total=False):
 
 
 class UserChanges(UserFields, total=False):
-    """The updatable fields."""
+    """The fields that ``update_user`` changes; missing ones keep their values."""
 
     name: str
 

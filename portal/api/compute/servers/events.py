@@ -153,7 +153,7 @@ def events_creation(version: Version) -> Schema:
 
 
 class ExternalEventsView(dialect.ComputeView):
-    """Events about servers."""
+    """``POST /os-server-external-events``."""
 
     rules = {"POST": "os_compute_api:os-server-external-events:create"}
     schemas = {"POST": events_creation}

@@ -34,7 +34,7 @@ class _NothingError(Exception):
 
 @dataclass(frozen=True)
 class ServerListRequest:
-    """The requested list."""
+    """The filters of a list of servers, without those that the caller may not use."""
 
     all_projects: bool = False
     filters: Filters = field(default_factory=Filters)
