@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from provisioning.compute.actions.registry import with_buttons
@@ -219,6 +222,16 @@ def test_the_number_of_queries_does_not_grow(
     cloud.launch(alice.context, name="more", min_count=5, max_count=5)
     with django_assert_num_queries(13):  # type: ignore[attr-defined]
         at_alice.get("/instances/")
+
+
+def test_instances_are_counted_without_reading_their_rows(at_alice: Client, web: Instance) -> None:
+    with CaptureQueriesContext(connection) as sent:
+        at_alice.get("/instances/")
+    [count] = [each["sql"] for each in sent if re.search(r'COUNT\(\*\).* FROM "compute_instance"', each["sql"])]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {count}")
+        plan = "\n".join(str(row[-1]) for row in cursor.fetchall())
+    assert "USING COVERING INDEX instance_kept_of_project" in plan
 
 
 def test_what_found_no_host_can_only_be_deleted(at_alice: Client, alice: Person, cloud: Cloud) -> None:
