@@ -188,6 +188,10 @@ class RecordList(Generic[Record]):
     """The order until the user chooses one, if it is not the order of the column ``default``."""
     detail: Callable[[RequestContext, QuerySet[Record]], QuerySet[Record]] | None = None
     """Adds data that only the rows of the page need: related records, counts."""
+    loaded: Callable[[Sequence[Any]], Iterable[Record]] | None = None
+    """Returns the records with ids that ``records`` has found, with the data that the rows need, in any order; None:
+    they are queried with ``records`` and ``detail``.
+    """
     actions: Callable[[Any], object] | None = None
     """Returns the buttons of a row, or of its menu."""
     bulk: Callable[[RequestContext], Sequence[BulkAction]] = _no_actions

@@ -1,7 +1,7 @@
 """Queries of a list: the matching records, their number, and the records of a page."""
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from portal.common.http import rate_limits
 from portal.dashboard.lists.declaration import Record, RecordList, SortKey
 from portal.dashboard.lists.list_query import ListQuery
 from provisioning.common.context import RequestContext
+from provisioning.common.database.row_shapes import listed
 from provisioning.common.lists.listing import ordering
 
 Id = uuid.UUID | str | int
@@ -78,14 +79,22 @@ def find(context: RequestContext, the_list: RecordList[Any], list_query: ListQue
 def records_of(
     context: RequestContext, the_list: RecordList[Record], list_query: ListQuery, ids: Sequence[Id]
 ) -> list[Record]:
-    """Return the records with these ids in this order, without deleted records. The related data for their rows is
-    loaded.
+    """Return the records with these ids of ``find`` in this order, without deleted records. The related data for their
+    rows is loaded.
     """
     if not ids:
         return []
-    rows = the_list.records(context, list_query.values).filter(pk__in=ids)
-    by_key = {each.pk: each for each in (the_list.detail(context, rows) if the_list.detail else rows)}
+    by_key = {each.pk: each for each in _loaded(context, the_list, list_query, ids)}
     return [by_key[key] for key in ids if key in by_key]
+
+
+def _loaded(
+    context: RequestContext, the_list: RecordList[Record], list_query: ListQuery, ids: Sequence[Id]
+) -> Iterable[Record]:
+    if the_list.loaded is not None:
+        return the_list.loaded(ids)
+    rows = the_list.records(context, list_query.values).filter(pk__in=ids)
+    return listed(the_list.detail(context, rows) if the_list.detail else rows)
 
 
 def check_rate(context: RequestContext, list_query: ListQuery) -> None:

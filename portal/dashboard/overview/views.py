@@ -16,10 +16,9 @@ from portal.dashboard.words import wording
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.selectors import Limits
+from provisioning.compute.selectors.instances import newest_instances
 from provisioning.identity import policy
 from provisioning.volumes.selectors.gauges import of_project
-
-RECENT = 5
 
 VOLUMES = {"volumes": "Volumes", "gigabytes": "Volume storage"}
 NETWORK = {"floatingips": "Floating IPs"}
@@ -116,7 +115,7 @@ def parts_for(context: RequestContext) -> Mapping[str, Any]:
     seen = policy.allows(context, "os_compute_api:servers:detail")
     return {
         "donuts": _donuts(context),
-        "rows": rows_for(context, compute.instances_for(context, limit=RECENT)) if seen else [],
+        "rows": rows_for(context, newest_instances(context)) if seen else [],
         "list": INSTANCES,
         "can_launch": policy.allows(context, "os_compute_api:servers:create"),
     }

@@ -10,6 +10,7 @@ from typing import Unpack
 from django.db.models import Q, QuerySet, UUIDField
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.lookups import Among, Ids
 from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import NotFoundError
 from provisioning.common.lists.listing import Part, Sort
@@ -17,6 +18,7 @@ from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.compute.selectors.instance_lists import INSTANCES, SORT_KEYS, Filters, narrowed
 from provisioning.compute.states import VmState
+from provisioning.hosts.models import Host
 from provisioning.identity import policy
 
 ALL_PROJECTS = "os_compute_api:servers:detail:get_all_tenants"
@@ -115,17 +117,44 @@ def rows_with_ended(context: RequestContext, since: datetime) -> QuerySet[Instan
 
     Columns that lists never show are deferred.
     """
-    rows = Instance.objects.defer("tags", *NOT_LISTED).filter(project_id=context.project_id or NOBODY)
+    rows = Instance.objects.defer("tags", *_NOT_LISTED).filter(project_id=context.project_id or NOBODY)
     rows = rows.prefetch_related("host")
     rows = rows.filter(Q(deleted_at=None) | Q(deleted_at__gte=since))
     return rows.exclude(vm_state=VmState.SOFT_DELETED, soft_deleted_at__lt=since)
 
 
-NOT_LISTED = (
+def listed_instances(ids: Iterable[uuid.UUID]) -> list[Instance]:
+    """Return the servers with these ids that are not deleted, with the columns that lists show, in no order."""
+    return _WITH_IDS(ids=ids)
+
+
+def newest_instances(context: RequestContext) -> list[Instance]:
+    """Return the NEWEST newest servers of the caller's project, with the columns that lists show."""
+    return _NEWEST(project_id=context.project_id or NOBODY)
+
+
+def _listed() -> QuerySet[Instance]:
+    return Instance.objects.select_related("host").defer(*_NOT_LISTED, *_HOST_NOT_LISTED).filter(deleted_at=None)
+
+
+NEWEST = 5
+_NOT_LISTED = (
     *("metadata", "requested_networks", "security_groups", "scheduler_hints", "excluded_hosts", "public_key"),
     *("injected_files", "trusted_certificates", "user_data", "admin_password"),
 )
 """Columns that lists of servers never show."""
+_HOST_LISTED = frozenset({"id", "name", "availability_zone", "last_seen_at", "forced_down"})
+_HOST_NOT_LISTED = [f"host__{each.name}" for each in Host._meta.concrete_fields if each.name not in _HOST_LISTED]
+_WITH_IDS = Prepared(lambda ids: _listed().filter(Among("id", ids)), ids=Ids())
+_NEWEST = Prepared(
+    lambda project_id: (
+        _listed()
+        .filter(project_id=project_id)
+        .exclude(vm_state__in=[VmState.DELETED, VmState.SOFT_DELETED])
+        .order_by("-created_at", "-id")[:NEWEST]
+    ),
+    project_id=UUIDField(),
+)
 
 
 def has_its_name_alone(instance: Instance) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Lower
 
@@ -23,7 +23,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.values.ids import read_id
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors import instance_choices
-from provisioning.compute.selectors.instances import ALL_PROJECTS, NOT_LISTED
+from provisioning.compute.selectors.instances import ALL_PROJECTS, listed_instances
 from provisioning.identity import policy
 from provisioning.network import addressing
 from provisioning.network import selectors as network
@@ -110,10 +110,6 @@ def _rows(context: RequestContext, instances: Sequence[Instance]) -> list[Instan
     return [replace(row, line=lines.get(row.instance.id, row.line)) for row in rows]
 
 
-def _detail(_: RequestContext, rows: QuerySet[Instance]) -> QuerySet[Instance]:
-    return rows.defer(*NOT_LISTED).prefetch_related("host")  # loads each host once
-
-
 INSTANCES = RecordList[Instance](
     key="instances",
     model=Instance,
@@ -122,7 +118,7 @@ INSTANCES = RecordList[Instance](
     rule="os_compute_api:servers:detail",
     row_id="instance",
     records=lambda context, values: instance_choices.listed_instances(context, values.get("status", "")),
-    detail=_detail,
+    loaded=listed_instances,
     rows=_rows,
     default="-age",
     columns=(
