@@ -5,12 +5,14 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from django.db.models import Q, Sum
+from django.db.models import IntegerField, Q, QuerySet, Sum
 
 from compute_agent.contract.samples import GUEST_SERIES, HOST_SERIES
 from provisioning.common.context import RequestContext
+from provisioning.common.database.lookups import Among, Ids
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import NotFoundError
 from provisioning.common.values.ids import NOBODY, read_id
 from provisioning.compute.models import Instance
@@ -191,11 +193,30 @@ def _blocks(subject_ids: Collection[uuid.UUID], step: int, since: int) -> list[t
     not condensed yet.
     """
     resolution = next(each for each in RESOLUTIONS if each.seconds == step)
-    condition = Q(resolution=step, start__gte=since // resolution.block)
-    if resolution is not FINE:
-        condition |= Q(resolution=FINE.seconds, condensed=False)
-    rows = Block.objects.filter(condition, subject_id__in=subject_ids)
-    return [(*row, bytes(data)) for *row, data in rows.values_list("subject_id", "resolution", "start", "data")]  # type: ignore[misc]
+    query = _FINE_BLOCKS if resolution is FINE else _BLOCKS
+    rows = query(ids=subject_ids, step=step, first=since // resolution.block)
+    return [(*row, bytes(data)) for *row, data in rows]  # type: ignore[misc]
+
+
+def _blocks_of(condition: Q, ids: Any) -> QuerySet[Block, tuple[uuid.UUID, int, int, Any]]:
+    rows = Block.objects.filter(condition, Among("subject_id", ids))
+    return rows.values_list("subject_id", "resolution", "start", "data")
+
+
+_FINE_BLOCKS = Prepared(
+    lambda ids, step, first: _blocks_of(Q(resolution=step, start__gte=first), ids),
+    ids=Ids(),
+    step=IntegerField(),
+    first=IntegerField(),
+)
+_BLOCKS = Prepared(
+    lambda ids, step, first: _blocks_of(
+        Q(resolution=step, start__gte=first) | Q(resolution=FINE.seconds, condensed=False), ids
+    ),
+    ids=Ids(),
+    step=IntegerField(),
+    first=IntegerField(),
+)
 
 
 def _condensed(data: bytes, width: int, step: int) -> list[Columns]:
