@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from django.db.models import Q, QuerySet
+from django.db.models import DateTimeField, Q, QuerySet, UUIDField
 from django.utils import timezone
 
 from provisioning.batches.models import Batch, BatchItem
 from provisioning.common.context import RequestContext
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import NotFoundError
 from provisioning.common.values.ids import NOBODY
 
@@ -33,8 +34,11 @@ class InTray:
 
 def in_tray(context: RequestContext) -> list[InTray]:
     """Return the caller's unfinished batches and recent results that are not dismissed, newest first."""
-    recent = Q(finished_at=None) | Q(unsuccessful__gt=0) | Q(finished_at__gt=timezone.now() - SUCCESS_SHOWN)
-    batches = list(_own(context).filter(recent, dismissed_at=None)[:SHOWN])
+    batches = _IN_TRAY(
+        user_id=context.user_id or NOBODY,
+        project_id=context.project_id or NOBODY,
+        since=timezone.now() - SUCCESS_SHOWN,
+    )
     with_trouble = [batch.id for batch in batches if batch.unsuccessful]
     items: dict[uuid.UUID, list[BatchItem]] = defaultdict(list)
     for key in with_trouble:
@@ -63,6 +67,18 @@ def items_of(batch: Batch) -> Sequence[BatchItem]:
 
 
 def _own(context: RequestContext) -> QuerySet[Batch]:
-    return Batch.objects.filter(user_id=context.user_id or NOBODY, project_id=context.project_id or NOBODY).order_by(
-        "-created_at"
-    )
+    return _of(context.user_id or NOBODY, context.project_id or NOBODY)
+
+
+def _of(user_id: uuid.UUID, project_id: uuid.UUID) -> QuerySet[Batch]:
+    return Batch.objects.filter(user_id=user_id, project_id=project_id).order_by("-created_at")
+
+
+_IN_TRAY = Prepared(
+    lambda user_id, project_id, since: _of(user_id, project_id).filter(
+        Q(finished_at=None) | Q(unsuccessful__gt=0) | Q(finished_at__gt=since), dismissed_at=None
+    )[:SHOWN],
+    user_id=UUIDField(),
+    project_id=UUIDField(),
+    since=DateTimeField(),
+)

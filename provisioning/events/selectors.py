@@ -6,9 +6,10 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Max, Min, Q
+from django.db.models import Min, Q
 from django.utils import timezone
 
+from provisioning.common.database.prepared import Prepared
 from provisioning.events.models import Event
 
 EVERYBODY = "everybody"
@@ -57,7 +58,10 @@ def since_for_reader(
 
 def latest_id() -> int:
     """Return the highest id so far; 0 for an empty log."""
-    return Event.objects.aggregate(latest=Max("id"))["latest"] or 0
+    return _LATEST.first() or 0
+
+
+_LATEST = Prepared(lambda: Event.objects.order_by("-id").values_list("id", flat=True)[:1])
 
 
 def oldest_id() -> int:

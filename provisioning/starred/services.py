@@ -3,8 +3,10 @@
 import uuid
 
 from django.db import transaction
+from django.db.models import UUIDField
 
 from provisioning.common.context import RequestContext
+from provisioning.common.database.prepared import Prepared
 from provisioning.common.errors import ConflictError, ForbiddenError
 from provisioning.common.values.ids import NOBODY
 from provisioning.identity.records import owner_locks
@@ -54,10 +56,15 @@ def stars_for(context: RequestContext) -> list[Star]:
     """Return the caller's starred resources in the project, by name; one query."""
     if context.user_id is None or context.project_id is None:
         return []
-    rows = Star.objects.filter(user_id=context.user_id, project_id=context.project_id)
+    rows = _STARS(user_id=context.user_id, project_id=context.project_id)
     return sorted(rows, key=lambda row: (row.name.lower(), row.pk))
 
 
+_STARS = Prepared(
+    lambda user_id, project_id: Star.objects.filter(user_id=user_id, project_id=project_id),
+    user_id=UUIDField(),
+    project_id=UUIDField(),
+)
 OF_PROJECTS = (Owned("stars", remove=lambda ids: Star.objects.filter(project_id__in=ids).delete()),)
 OF_USERS = (Owned("stars", remove=lambda ids: Star.objects.filter(user_id__in=ids).delete()),)
 UNLIMITED = {"starred.Star": "At most thirty for each user and project."}

@@ -72,11 +72,11 @@ def application_credential_files(request: HttpRequest, credential_id: str, secre
 
 def _clouds_yaml(sign_in: Mapping[str, Any]) -> str:
     cloud = {**sign_in, "region_name": settings.REGION, "interface": "public", "identity_api_version": 3}
-    return str(
-        yaml.safe_dump(
-            {"clouds": {CLOUD: cloud}}, sort_keys=False, allow_unicode=True, default_flow_style=False, width=4096
-        )
+    clouds = {"clouds": {CLOUD: cloud}}
+    text: str = yaml.dump(
+        clouds, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=4096
     )
+    return text
 
 
 def _openrc(values: Mapping[str, str]) -> str:

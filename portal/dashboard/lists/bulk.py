@@ -1,6 +1,7 @@
 """The actions on the selected rows of a list."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from django.urls import reverse
 
@@ -14,7 +15,17 @@ def bulk_actions(kind: str) -> Callable[[RequestContext], Sequence[BulkAction]]:
     """Return the function that lists the caller's actions on a kind of resources (``batches.kinds``)."""
 
     def allowed(context: RequestContext) -> Sequence[BulkAction]:
-        return [
+        return [action for rule, action in _actions(kind) if policy.allows(context, rule)]
+
+    return allowed
+
+
+@cache
+def _actions(kind: str) -> list[tuple[str, BulkAction]]:
+    """Return all actions on a kind of resources, with their policy rules."""
+    return [
+        (
+            each.rule,
             BulkAction(
                 each.name,
                 each.label,
@@ -22,9 +33,7 @@ def bulk_actions(kind: str) -> Callable[[RequestContext], Sequence[BulkAction]]:
                 reverse("dashboard:bulk", args=[kind, each.name]),
                 danger=each.danger,
                 direct=bool(each.undone_by),
-            )
-            for each in KINDS[kind].actions
-            if policy.allows(context, each.rule)
-        ]
-
-    return allowed
+            ),
+        )
+        for each in KINDS[kind].actions
+    ]
