@@ -58,9 +58,6 @@ BAD = [
     "No host is at work.",
     "Refused is an address of another subnet.",
     "The host is ordered to remove it.",
-    "'~' is none of =, < and >.",
-    "Return the limit; None without one.",
-    "All without any are shown.",
     "Waits on for the report.",
     "The volume is deleted for good.",
     "The host brings its guests back.",
@@ -74,6 +71,9 @@ BAD_DOCSTRINGS = [
     "Removes everything of the guest.",
     "Return those of these servers that exist.",
     "Delete a tag. Raises as ``set_tags``.",
+    "The sign is none of =, < and >.",
+    "Return the limit; None without one.",
+    "Return the rows, or all without any.",
 ]
 
 GOOD = [

@@ -95,8 +95,6 @@ PATTERNS = (
     _pattern(r"\bat work\b", "up, running"),
     _pattern(r"\bby the clock\b", "scheduled, periodic"),
     _pattern(r"\bin none\b", "not in any"),
-    _pattern(r"\bis none of\b", "is not one of"),
-    _pattern(r"\b(?:none|empty|nothing|all) without (?:one|any)\b", "None if it has no limit, empty if there is none"),
     _pattern(r"\b(?:gets?|got) to know\b", "receive, read"),
     _pattern(r"\b(?:thereof|therein|wherein|whence|thither|hither|whereupon|lest)\b", "a plain conjunction"),
     _pattern(r"^(?:refused|ignored|accepted|kept|missing) (?:is|are)\b", "begin with the subject"),
@@ -107,6 +105,12 @@ PATTERNS = (
     _pattern(r"^(?:those (?:of|that)|the same,|all of them)", "begin with the noun", only_docstrings=True),
     _pattern(r"\bthose of (?:these|them)\b|^returns? those\b", "the servers among these", only_docstrings=True),
     _pattern(r"\braises as\b", "raises the errors of", only_docstrings=True),
+    _pattern(r"\bis none of\b", "is not one of", only_docstrings=True),
+    _pattern(
+        r"\b(?:none|empty|nothing|all) without (?:one|any)\b",
+        "None if it has no limit, empty if there is none",
+        only_docstrings=True,
+    ),
     _pattern(
         r"\b(?:nothing|everything|anything) of (?:it|them|the|an?)\b", "no data of, the parts of", only_docstrings=True
     ),
