@@ -68,11 +68,12 @@ def run(cloud: OneMachine, folder: Path, *command: str | Path, **more: str) -> s
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(1800)  # about thirty commands, each a start of the client
 def test_the_command_line(plain: OneMachine, tmp_path: Path) -> None:
     result = blocks("openstack.md", "sh")
     assert len(result) == 6
     (tmp_path / "disk.raw").write_bytes(b"\x55" * 65_536)
-    output = run(plain, tmp_path, "bash", "-ec", "\n".join(result))
+    output = "".join(run(plain, tmp_path, "bash", "-ec", block) for block in result)
     assert "SHUTOFF" in output
     assert (tmp_path / "id_novella").read_text().startswith("-----BEGIN OPENSSH PRIVATE KEY")
 
