@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.conftest import Key
+from tests.e2e.sdk_proxies import connect
 from tests.support.one_machine import OneMachine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.deep]
@@ -28,8 +29,17 @@ class Clicks:
 
 
 @pytest.fixture(scope="module")
-def cloud(simulated: OneMachine) -> OneMachine:
-    return simulated
+def cloud(simulated: OneMachine) -> Iterator[OneMachine]:
+    """The simulated cloud, which keeps neither what the journeys create nor their quota."""
+    yield simulated
+    conn = connect(simulated, name="demo")
+    for server in conn.list_servers():
+        conn.delete_server(server.id, wait=True)
+    conn.delete_unattached_floating_ips()
+    for volume in conn.list_volumes():
+        conn.delete_volume(volume.id, wait=True)
+    conn.delete_keypair("first-key")
+    connect(simulated).delete_compute_quotas("demo")
 
 
 @pytest.fixture
@@ -97,5 +107,5 @@ def test_five_of_forty_are_stopped(cloud: OneMachine, clicks: Clicks) -> None:
     page.locator(".bulk").get_by_role("button", name="Stop").click()
     expect(page.locator('#list-rows [data-status="SHUTOFF"]')).to_have_count(5)
     assert clicks.number - before <= 6
-    page.locator("#tray").get_by_role("button", name="Undo").click()
+    page.locator("#tray").get_by_role("button", name="Undo Stop: 5 instances").click()
     expect(page.locator('#list-rows [data-status="ACTIVE"]')).to_have_count(40)

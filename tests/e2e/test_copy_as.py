@@ -386,5 +386,6 @@ def test_the_lines_of_two_kinds_create_the_same(own: Copied) -> None:
     own.created_alike(LANDING, FORMS)
 
 
+@pytest.mark.timeout(3600)  # some two hundred programs are started
 def test_the_lines_of_every_kind_create_the_same(own: Copied) -> None:
     own.created_alike(tuple(each for each in KINDS if each not in LANDING), (*FORMS, "ansible"))

@@ -168,6 +168,25 @@ def test_a_job_that_hangs_does_not_hold_up_the_others() -> None:
     assert not thread.is_alive()
 
 
+def test_a_group_that_stops_starts_no_further_job_that_is_due() -> None:
+    ran: list[str] = []
+    jobs = [PeriodicJob("first", 60, lambda: loop.close()), job("second", 60, ran)]
+    loop = PeriodicLoop("g", jobs)
+    loop.run_due()
+    assert ran == []
+    assert list(Lease.objects.values_list("name", flat=True)) == ["first"]
+
+
+def test_no_lease_is_acquired_after_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lane has chosen its job when the group is closed."""
+    ran: list[str] = []
+    loop = PeriodicLoop("g", [job("chosen", 60, ran)])
+    chosen = loop._next
+    monkeypatch.setattr(loop, "_next", lambda seen: (chosen(seen), loop.close())[0])
+    loop.run_due()
+    assert (ran, Lease.objects.count()) == ([], 0)
+
+
 def test_a_group_with_a_job_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "PERIODIC_STUCK_AFTER", 0.0)
     kept = Watchdog("g", [], periodic=True)

@@ -268,6 +268,8 @@ def test_what_is_over_is_free_again_and_a_clock_set_back_locks_nobody_out(
 
 
 def test_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "DECLARED", {})  # the real ones are compared with the documentation
+
     def read(text: str) -> dict[str, tuple[int, int]]:
         monkeypatch.setitem(os.environ, "NOVELLA_TEST_RATES", text)
         return environment.rates("NOVELLA_TEST_RATES", {"launches": (3, 60), "writes": (5, 60)})

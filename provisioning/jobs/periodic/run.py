@@ -40,6 +40,8 @@ class PeriodicLoop:
         self._lock = threading.Lock()
         self._due = {job: time.monotonic() for job in jobs}
         self._running: dict[str, float] = {}
+        self._leasing = threading.Lock()
+        self._closed = False
 
     @property
     def running(self) -> tuple[str, float] | None:
@@ -54,6 +56,11 @@ class PeriodicLoop:
         self._lane(stop)
         for lane in lanes:
             lane.join(LONGEST_WAIT)
+
+    def close(self) -> None:
+        """Start no further job: no lease is acquired after this returns."""
+        with self._leasing:
+            self._closed = True
 
     def run_due(self) -> None:
         """Run the due jobs in this thread, except those that another lane is running."""
@@ -74,6 +81,8 @@ class PeriodicLoop:
     def _next(self, seen: set[str]) -> PeriodicJob | None:
         """Claim a due job that is neither running in this group nor in ``seen``."""
         with self._lock:
+            if self._closed:
+                return None
             now = time.monotonic()
             for job, due in self._due.items():
                 if now >= due and job.name not in seen and job.name not in self._running:
@@ -86,7 +95,11 @@ class PeriodicLoop:
         mark = tracing.request_id.set(new_request_id())
         try:
             close_old_connections()
-            _run_leased(job, self._holder)
+            started = timezone.now()
+            with self._leasing:
+                acquired = not self._closed and _acquire(job, self._holder)
+            if acquired:
+                _run_leased(job, self._holder, started)
         except Exception:
             logger.exception("The lease of %s cannot be acquired.", job.name)
             connection.close()
@@ -95,11 +108,8 @@ class PeriodicLoop:
             tracing.request_id.reset(mark)
 
 
-def _run_leased(job: PeriodicJob, holder: str) -> None:
-    started, began = timezone.now(), time.monotonic()
-    if not _acquire(job, holder):
-        return
-    error = ""
+def _run_leased(job: PeriodicJob, holder: str, started: datetime) -> None:
+    error, began = "", time.monotonic()
     try:
         job.run()
     except Exception as caught:

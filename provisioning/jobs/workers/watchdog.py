@@ -68,7 +68,8 @@ class Watchdog:
         while not self._stop.is_set():
             self.look()
             self._stop.wait(BEAT)
-        if thread is not None:
+        if self._loop is not None and thread is not None:
+            self._loop.close()
             thread.join(2)
         worker_groups.forget(self._group)
         connection.close()
