@@ -191,7 +191,7 @@ def attachments(volume: Spy, disk: Any) -> None:
     volume.delete_attachment(made, ignore_missing=False)
     until(volume, "volume", disk)
     volume.reserve_volume(disk)
-    assert volume.get_volume(disk.id).status == "reserved"
+    assert volume.get_volume(disk.id).status == "attaching"
     assert volume.init_volume_attachment(disk, here)["driver_volume_type"] == "nbd"
     volume.terminate_volume_attachment(disk, here)
     until(volume, "volume", disk)
