@@ -194,10 +194,10 @@ class DriverContract:
         assert driver.power_state(guest) == PowerState.RUNNING
 
     def test_counters_fit_the_guest(self, driver: ComputeDriver, spec: InstanceSpec, guest: str) -> None:
+        until(lambda: driver.diagnostics(guest).uptime is not None, "the event of the power-on")
         counters = driver.diagnostics(guest)
         assert (counters.power_state, counters.memory_mb, counters.config_drive) == (1, spec.flavor.memory_mb, True)
         assert [cpu.id for cpu in counters.cpus] == list(range(spec.flavor.vcpus))
-        assert counters.uptime is not None
         assert counters.disks[0].target == "vda"
         with pytest.raises(InstanceNotFoundError):
             driver.diagnostics(NOBODY)
