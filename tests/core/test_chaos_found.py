@@ -58,7 +58,7 @@ class TestAnOutageOfTheDatabase:
     )
     def test_is_answered_503_with_a_sentence(self, error: Exception, service: str) -> None:
         assert faults.status_of(error, service) == 503
-        assert faults.message_of(error, 503) == outage.WORDS
+        assert faults.message_of(error, 503) == outage.NO_ANSWER
 
     def test_a_wrong_question_is_still_a_bug(self) -> None:
         error = OperationalError("too many SQL variables")
