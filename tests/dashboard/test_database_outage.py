@@ -7,6 +7,7 @@ from unittest import mock
 from django.db import OperationalError
 from django.urls import reverse
 
+from portal.dashboard.launch.views import Quote
 from portal.dashboard.network.networks.views import NetworkDelete, NetworkList
 from provisioning.common.database import outage
 from provisioning.network import services as network
@@ -53,6 +54,15 @@ def test_an_aborted_action_returns_to_its_page_with_a_message(people: People, si
     assert answer.redirect_chain == [(reverse("dashboard:network", args=[net.id]), 303)]
     assert [str(each) for each in answer.context["messages"]] == [outage.CONTENDED]
     assert Network.objects.filter(id=net.id).exists()
+
+
+def test_an_aborted_request_of_a_script_does_not_leave_its_page(people: People, signed_in: SignedIn) -> None:
+    client = signed_in(people.alice)
+    client.raise_request_exception = False
+    with mock.patch.object(Quote, "form", side_effect=error_of("57P01")):
+        answer = client.post(reverse("dashboard:launch_quote"), headers={"HX-Request": "true"})
+    assert answer.status_code == 503
+    assert "HX-Redirect" not in answer
 
 
 def test_an_error_of_a_statement_is_a_bug(people: People, signed_in: SignedIn) -> None:

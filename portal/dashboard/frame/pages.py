@@ -131,11 +131,13 @@ class Page(View):
         return self.page("dashboard/outside.html", {}, status=403)
 
     def _handle(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Handle the request. Raises UnavailableError for a change that the database aborted."""
+        """Handle the request. Raises UnavailableError for a change that the database aborted, unless a script sent it:
+        the redirect of ``refused`` would leave the page of the script, and its input would be lost.
+        """
         try:
             return self._retried(request, *args, **kwargs)
         except OperationalError as error:
-            if request.method in READING:
+            if request.method in READING or cast("PageRequest", request).htmx:
                 raise
             raise _outage(error) from error
 
