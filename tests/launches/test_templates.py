@@ -81,6 +81,16 @@ def test_a_value_that_no_launch_could_have_cannot_be_locked(
     assert templates.create_template(alice, "Open", "open", wrong, Modes(locked=("config_drive",)))
 
 
+def test_a_floating_ip_is_locked_without_a_router_if_launches_choose_the_networks(
+    alice: RequestContext, plan: LaunchPlan
+) -> None:
+    wanted = but(plan, networks=(), reachable=True)
+    assert templates.create_template(alice, "Open", "open", wanted, Modes(locked=("reachable",), asked=("networks",)))
+    with pytest.raises(InvalidInputError) as refused:
+        templates.create_template(alice, "Wrong", "wrong", wanted, Modes(locked=("reachable", "networks")))
+    assert refused.value.field == "reachable"
+
+
 def test_a_quota_that_is_in_use_does_not_matter(alice: RequestContext, plan: LaunchPlan) -> None:
     assert templates.create_template(alice, "Many", "", but(plan, count=90), Modes(locked=("count", "flavor")))
 

@@ -38,7 +38,7 @@ def check_locked_values(context: RequestContext, plan: LaunchPlan, locked: Colle
         _check(context, msgspec.structs.replace(plan, name=plan.name or "name"))
     except (InvalidInputError, NotFoundError) as error:
         field = FIELD_OF.get(error.field or "", error.field)
-        if field in locked:
+        if field in locked and (field != "reachable" or "networks" in locked):  # other networks may have a router
             raise InvalidInputError(error.message, field=field) from error
     except NovellaError:
         return
