@@ -30,6 +30,8 @@ def claim(state_dir: Path) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+    if not mark.read_bytes():  # an agent was killed before it had written the mark
+        durable.replace(mark, text)
     if mark.read_bytes() != text:
         raise HostUnfitError(
             f"The folder {folder} belongs to another host. Give each host its own folder, and store root disks that"

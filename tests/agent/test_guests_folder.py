@@ -37,3 +37,11 @@ def test_a_host_keeps_its_folder_when_its_state_is_renamed(tmp_path: Path) -> No
     (tmp_path / "state").mkdir()
     guests_folder.claim(tmp_path / "state")
     guests_folder.claim((tmp_path / "state").rename(tmp_path / "renamed"))
+
+
+def test_a_mark_that_was_not_written_is_replaced(hosts: list[Path]) -> None:
+    one, two = hosts
+    (one / FOLDER / MARK).touch()
+    guests_folder.claim(one)
+    with pytest.raises(HostUnfitError):
+        guests_folder.claim(two)
