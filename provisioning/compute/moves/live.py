@@ -23,7 +23,7 @@ from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute import selectors
 from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link.allocations import second_of
-from provisioning.compute.host_link.guest_spec import guest_spec
+from provisioning.compute.host_link.guest_spec import KERNEL, RAMDISK, guest_spec
 from provisioning.compute.models import Instance, Migration
 from provisioning.compute.moves import volumes
 from provisioning.compute.moves.fitness import NOT_LIVE_IN_POOL, is_held_live, without_certificate
@@ -91,10 +91,11 @@ def next_attempt(instance: Instance, target: Host) -> int:
 
 
 def receive_request(instance: Instance, source: Host, target: Host) -> ReceiveLiveRequest:
-    """Return the command for the target. Raises ConflictError when the server's image was deleted and its root disk is
-    not in a pool.
+    """Return the command for the target. Raises ConflictError when one of the server's images was deleted. A server whose
+    root disk is in a pool needs none, unless it boots a kernel.
     """
-    needs_image = not is_in_pool(instance)
+    boots_kernel = any(instance.image_properties.get(name) for name in (KERNEL, RAMDISK))
+    needs_image = boots_kernel or not is_in_pool(instance)
     try:
         spec: InstanceSpec = guest_spec(instance, zone=target.availability_zone, with_bits=needs_image, second=True)
     except NotFoundError as error:
