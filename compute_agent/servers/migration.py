@@ -77,9 +77,9 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
         return False
 
     async def _arrived(self, context: CommandContext, arrival: Arrival) -> Outcome:
-        """Report that the guest runs here, when its disks belong to this host."""
+        """Report that the guest runs here, when its disks belong to this host. A late command acquires them as well."""
         settled = False
-        while not settled and not context.stopped():
+        while not settled and not context.cancelled:
             settled = await insist(
                 lambda: in_thread(self.host.threads.work, arrival.settle),
                 f"acquire the disks of server {context.subject.id}",

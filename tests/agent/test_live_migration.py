@@ -32,7 +32,7 @@ from compute_agent.contract.steps import APPLY_FIREWALL, CREATE_DISK, LISTEN, PL
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.servers.calls import CallHandler
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.fake.migration import FakeDeparture
+from compute_agent.virt.fake.migration import FakeArrival, FakeDeparture
 from compute_agent.virt.migration_link import receiving
 from compute_agent.virt.migration_link.frames import Frame, write
 from tests.agent.cast import Gate, Stage, build, destroy, make_command, make_spec, make_stage, on_stage, stopped
@@ -375,6 +375,21 @@ async def test_the_next_process_of_the_target_finds_the_guest(tmp_path: Path) ->
     async with on_stage(stage):
         end = await stage.end_of(receive)
         assert (end.kind, end.power_state) == ("finished", RUNNING)
+
+
+async def test_a_late_command_acquires_the_disks_of_the_guest_that_runs_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled: list[FakeArrival] = []
+    monkeypatch.setattr(FakeArrival, "settle", lambda arrival: settled.append(arrival))
+    spec = make_spec()
+    async with on_stage(make_stage(tmp_path)) as stage:
+        await stage.do(build(spec, attempt=2))
+    stage, body = make_stage(tmp_path), ReceiveLiveRequest(instance=spec, source="source")
+    receive = begun(stage, make_command(body, spec.uuid, 2, begin_within=0.0))
+    async with on_stage(stage):
+        assert (await stage.end_of(receive)).kind == "finished"
+    assert len(settled) == 1
 
 
 @pytest.mark.parametrize(
