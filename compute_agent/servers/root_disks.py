@@ -44,6 +44,7 @@ BEFORE = "before-resize"
 BEFORE_MOVE = "before-move-"
 """Prefix of the snapshot to which a move is reverted, before the hash of the name of the host that the guest left."""
 NOT_IN_POOL = "The server's root disk is not in this host's pool."
+SEVERAL = "The pool has several root disks of the server."
 NOT_LIVE = "The server's root disk is in a pool that only one host can open, so it cannot be migrated while it runs."
 NAMESPACE = uuids.UUID("6f6c1a52-6a43-4b0e-9f43-2b9c0b0f6d27")
 LISTED_WITHIN = 3.0
@@ -224,7 +225,7 @@ class PoolRootDisks(PassingOn):
         """
         names = self._elsewhere(uuid)
         if len(names) > 1:
-            raise HostError("The pool has several root disks of the server.", detail=" ".join(names))
+            raise HostError(SEVERAL, detail=" ".join(names))
         return names[0] if names else ""
 
     def _elsewhere(self, uuid: str) -> list[str]:
@@ -364,6 +365,8 @@ class PoolRootDisks(PassingOn):
         name = self._other(spec.uuid)
         if not name:
             raise UnsupportedError(NOT_IN_POOL)
+        if self._size(spec.uuid) is not None:  # an old one, which this host would open after the next restart
+            raise HostError(SEVERAL, detail=f"{name} {disk_id(spec.uuid, self._host)}")
         volume = self._volume(spec.uuid, self._driver().size(name) // GIB)
         return _with_volume(spec, volume, self._volumes.join(volume, name, _client(spec.uuid)))
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from compute_agent.contract.build import ImageRef
-from compute_agent.contract.volume import StoredVolume, VolumeEncryption, VolumeSpec, is_unmanaged
+from compute_agent.contract.volume import ROOT, StoredVolume, VolumeEncryption, VolumeSpec, is_unmanaged
 from compute_agent.images.cache import NAME as CACHED_NAME
 from compute_agent.images.cache import cached_name
 from compute_agent.virt.driver import Stopped, never
@@ -350,7 +350,8 @@ class RbdDriver(VolumeDriver):
         owner. Without a fence, the daemon that died, or the daemon of a failed host, would keep the image locked for
         half a minute. A daemon on a host that is only disconnected could continue to write. A disconnected host that
         restarts its daemons (``again``) has only an older decision of the portal. Therefore it first checks that it is
-        still the image's owner, and does not fence the host that has joined the volume.
+        still the image's owner, and does not fence the host that has joined the volume. Otherwise a host that has
+        joined a root disk can no longer acquire it.
         """
         descriptor, image = self._reserve_name(volume_id), _image(volume_id)
         try:
@@ -359,7 +360,10 @@ class RbdDriver(VolumeDriver):
                     self._check_owner(image)
                 else:
                     self.images.set_meta(image, OWNER, self.settings.host)
-                fenced = self.images.fence(image, self._joined(image)[1] if again else "")
+                joined = self._joined(image)[1] if again or volume_id.startswith(ROOT) else ""
+                fenced = self.images.fence(image, joined if again else "")
+                if joined and not again:
+                    self.images.forget_meta(image, JOINED)
         except BaseException:
             os.close(descriptor)
             raise

@@ -60,6 +60,8 @@ class JoinablePool(FakePool):
         if new_id in self._volumes:
             raise VolumeInUseError("Another host has it.")
         self._volumes[new_id] = self._volumes.pop(volume_id) | {"previous": volume_id}
+        if volume_id in self.shared.joined:
+            self.shared.joined[new_id] = self.shared.joined.pop(volume_id)
 
     def previous_id(self, volume_id: str) -> str:
         return str(self._get(volume_id).get("previous", ""))
@@ -69,6 +71,8 @@ class JoinablePool(FakePool):
         if again and self.shared.owner.get(volume_id, self.settings.host) != self.settings.host:
             raise VolumeInUseError("Another host has it.")
         self.shared.owner[volume_id] = self.settings.host
+        if not again:
+            self.shared.joined.pop(volume_id, None)
         return []
 
     @contextmanager
@@ -81,7 +85,7 @@ class JoinablePool(FakePool):
         if self.shared.joined.get(volume_id) != self.settings.host:
             raise VolumeInUseError("Another host has it.")
         self.rename(volume_id, new_id)
-        self.shared.owner[new_id] = self.shared.joined.pop(volume_id)
+        self.shared.owner[new_id] = self.shared.joined.pop(new_id)
 
     def expel(self, volume_id: str) -> None:
         self.shared.joined.pop(volume_id, None)
@@ -235,6 +239,30 @@ def test_a_guest_that_runs_waits_for_a_pool_that_does_not_answer(
     shared.away = False
     arrival.settle()
     assert roots(shared) == [disk_id(spec.uuid, "two")]
+
+
+def test_a_target_that_was_isolated_does_not_take_the_disk_of_an_evacuated_guest(
+    one: Host, two: Host, host: Callable[[str], Host], spec: InstanceSpec, shared: Shared
+) -> None:
+    arrival, three = send(spec, one, two), host("three")
+    assert three.driver.adopt_disks(spec, None)
+    three.driver.define(spec, 3)
+    arrival.settle()
+    assert roots(shared) == [disk_id(spec.uuid, "three")]
+    assert shared.owner[disk_id(spec.uuid, "three")] == "three"
+
+
+def test_a_target_with_an_old_disk_of_the_server_receives_nothing(
+    one: Host, two: Host, spec: InstanceSpec, shared: Shared, tmp_path: Path
+) -> None:
+    two.driver.create_disk(spec, tmp_path / "image")
+    arrival = two.driver.arrival(spec, 2)
+    arrival.create_disks(None)
+    departure = one.driver.departure(spec.uuid, MigrationOptions())
+    with pytest.raises(HostError, match="several root disks"):
+        arrival.shape(departure.offer())
+    assert not two.opens(spec)
+    assert sorted(roots(shared)) == sorted(disk_id(spec.uuid, each) for each in ("one", "two"))
 
 
 def test_a_target_that_failed_after_it_took_the_disk_returns_it(

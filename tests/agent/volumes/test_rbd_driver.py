@@ -20,7 +20,7 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import ImageRef
-from compute_agent.contract.volume import VolumeClient, VolumeEncryption, VolumeSource, VolumeSpec
+from compute_agent.contract.volume import ROOT, VolumeClient, VolumeEncryption, VolumeSource, VolumeSpec
 from compute_agent.virt.driver import never
 from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError
 from compute_agent.virt.processes.processes import kill, read_pid
@@ -314,7 +314,8 @@ class Joined:
 
 @pytest.fixture
 def joined(driver: RbdDriver, daemons: Daemons, short: Path) -> Iterator[Joined]:
-    volume, client = spec(), VolumeClient(attachment_id="a", host_id="", local=True)
+    volume = replace(spec(), id=f"{ROOT}{uuid.uuid4()}")
+    client = VolumeClient(attachment_id="a", host_id="", local=True)
     there = replace(volume, id=f"{volume.id}-there")
     elsewhere = Daemons(short / "run2", short / "sockets2", Address(lambda: "127.0.0.1"), short / "kept2")
     other = RbdDriver(replace_settings(driver.settings, host="host-2"))
@@ -357,6 +358,18 @@ def test_a_host_that_has_joined_a_volume_is_expelled(joined: Joined) -> None:
     assert "wrote 4096/4096" in joined.io(0, "write -P 3 0 4096")
     with pytest.raises(VolumeInUseError):
         other.acquire(old, new)
+
+
+@pytest.mark.deep
+def test_a_host_that_opens_a_root_disk_alone_ends_the_join(joined: Joined) -> None:
+    """The guest was evacuated, or has returned, before the host that has joined it could acquire its disk."""
+    (driver, other), (old, new) = joined.drivers, joined.ids
+    joined.daemons[0].disconnect(old)
+    for descriptor in driver.hold(old):
+        os.close(descriptor)
+    with pytest.raises(VolumeInUseError):
+        other.acquire(old, new)
+    assert driver.names() == [old]
 
 
 @pytest.mark.deep
