@@ -91,8 +91,8 @@ def next_attempt(instance: Instance, target: Host) -> int:
 
 
 def receive_request(instance: Instance, source: Host, target: Host) -> ReceiveLiveRequest:
-    """Return the command for the target. Raises ConflictError when one of the server's images was deleted. A server whose
-    root disk is in a pool needs none, unless it boots a kernel.
+    """Return the command for the target. Raises ConflictError when one of the server's images was deleted. A server
+    whose root disk is in a pool needs none, unless it boots a kernel.
     """
     boots_kernel = any(instance.image_properties.get(name) for name in (KERNEL, RAMDISK))
     needs_image = boots_kernel or not is_in_pool(instance)
