@@ -106,7 +106,7 @@ def test_an_interface_without_a_subnet_is_on_the_usual_network(alice: Any, cloud
 
 def test_with_several_networks_a_subnet_must_be_specified(alice: Any, cloud: Cloud, people: Any) -> None:
     services.create_subnet(services.create_network(people.alice.project_id, "net"), "10.44.0.0/24")
-    with pytest.raises(ClientError, match=r"VPCIdNotSpecified.*name a SubnetId"):
+    with pytest.raises(ClientError, match=r"VPCIdNotSpecified.*specify a SubnetId"):
         run(alice, cloud)
 
 
