@@ -161,6 +161,7 @@ document.body.addEventListener("htmx:responseError", (event) => {
     }
     else if (quiet(event)) return;
     else if (event.detail.xhr.status === 404) toast("It was deleted in the meantime, or belongs to another project. Nothing was changed.");
+    else if (event.detail.xhr.status === 503) toast("The service is busy or unavailable. Try again in a moment.");
     else toast("That did not work. Reload the page and try again.");
 });
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import pytest
 from django.test import Client
 
+from provisioning.common.database import outage
 from provisioning.compute.models import Instance
 from provisioning.launches.models import InstanceLease, LaunchTemplate, Snippet
 from provisioning.launches.plans.plan import DataDisk, LaunchPlan
@@ -14,6 +16,7 @@ from provisioning.launches.services import templates
 from provisioning.launches.services.launch import launch_plan
 from provisioning.launches.services.templates import Modes
 from tests.dashboard.conftest import SignedIn
+from tests.dashboard.test_database_outage import error_of
 from tests.dashboard.test_launch import typed
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
@@ -56,6 +59,16 @@ def test_the_wizard_saves_what_is_typed_as_a_template(at_alice: Client, cloud: C
     plan = templates.plan_in(version)
     assert (plan.tags, plan.disks[0].mount, plan.openings) == (("a", "b"), "/srv", ("ssh",))
     assert at_alice.get(f"{PATH}{made.id}/").status_code == 200
+
+
+def test_a_save_that_the_database_aborts_keeps_the_plan(at_alice: Client, cloud: Cloud) -> None:
+    page = at_alice.post(f"{PATH}create/", typed(cloud, tags="a, b"))
+    with mock.patch.object(templates, "create_template", side_effect=error_of("40001")):
+        answer = saved(at_alice, page, title="Lab")
+    assert answer.status_code == 503
+    assert outage.CONTENDED in str(answer.context["form"].non_field_errors())
+    assert answer.context["form"]["plan"].value() == page.context["form"]["plan"].value()
+    assert saved(at_alice, answer, title="Lab").status_code == 303
 
 
 def test_a_wizard_with_errors_is_shown_again(at_alice: Client, cloud: Cloud) -> None:

@@ -71,7 +71,7 @@ def page_before(request: HttpRequest) -> str:
     return urlunsplit(("", "", came_from.path, came_from.query, ""))
 
 
-def _outage(error: OperationalError) -> UnavailableError:
+def as_unavailable(error: OperationalError) -> UnavailableError:
     """Return the error for users if the database is unavailable or aborted the request's transaction. Otherwise raise
     it: it is a bug.
     """
@@ -139,7 +139,7 @@ class Page(View):
         except OperationalError as error:
             if request.method in READING or cast("PageRequest", request).htmx:
                 raise
-            raise _outage(error) from error
+            raise as_unavailable(error) from error
 
     def _retried(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Handle the request; retry it once if it lost a race."""
@@ -297,7 +297,7 @@ class FormPage(Page):
         except OperationalError as error:
             self._forget()
             form = self.submitted_form()
-            form.refuse(_outage(error))
+            form.refuse(as_unavailable(error))
             return self.show(form, status=503)
         return self.show(form, status=422) if answer is None else answer
 

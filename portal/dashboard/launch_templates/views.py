@@ -5,12 +5,13 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, cast
 
+from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.common.http import rate_limits
 from portal.dashboard.frame.forms import Form
-from portal.dashboard.frame.pages import FormPage
+from portal.dashboard.frame.pages import FormPage, as_unavailable
 from portal.dashboard.launch.forms import LaunchForm
 from portal.dashboard.launch.views import Launch, LaunchPage, Quote
 from portal.dashboard.launch.wizard import SHOWS_USER_DATA, open_wizard
@@ -126,6 +127,9 @@ class VersionPage(Launch):
                 return self.store(form, plan)
             except NovellaError as error:
                 form.refuse(error)
+            except OperationalError as error:
+                form.refuse(as_unavailable(error))
+                return self.show_version(form, status=503)
         return self.show_version(form, status=422)
 
     def wizard_url(self) -> str:
