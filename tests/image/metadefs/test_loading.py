@@ -62,7 +62,7 @@ def test_the_command(operator: Person) -> None:
     call_command("load_metadefs", restore=[PINNING, "OS::Compute::TPM"], stdout=output)
     assert Api(operator).get(f"{NAMESPACES}/{PINNING}").json()["display_name"] == "CPU pinning"
     assert Api(operator).get(f"{NAMESPACES}/OS::Compute::TPM").status_code == 200
-    with pytest.raises(CommandError, match="No namespace Nothing comes"):
+    with pytest.raises(CommandError, match="There is no built-in namespace Nothing"):
         call_command("load_metadefs", restore=["Nothing"], stdout=output)
 
 
