@@ -65,7 +65,7 @@ WRONG: list[tuple[dict[str, str], dict[str, str], str, str]] = [
     ({"hw_machine_type": "pc"}, {"os:secure_boot": "required"}, "os:secure_boot", "hw_machine_type=q35"),
     ({"os_secure_boot": "required"}, {"os:secure_boot": "disabled"}, "os_secure_boot", "os:secure_boot=disabled"),
     ({}, {"quota:vif_inbound_burst": "1"}, "quota:vif_inbound_burst", "quota:vif_inbound_average"),
-    ({}, {"quota:disk_total_iops_sec": "9", "quota:disk_write_iops_sec": "9"}, "quota:disk_total_iops_sec", "together"),
+    ({}, {"quota:disk_total_iops_sec": "9", "quota:disk_write_iops_sec": "9"}, "quota:disk_total_iops_sec", "combined"),
     ({}, {"quota:cpu_quota": "999"}, "quota:cpu_quota", "from 1000"),
     ({}, {"quota:cpu_period": "1000001"}, "quota:cpu_period", "to 1000000"),
     ({}, {"quota:cpu_shares": "-5"}, "quota:cpu_shares", "from 1 to 10000"),
