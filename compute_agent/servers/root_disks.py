@@ -243,16 +243,22 @@ class PoolRootDisks(PassingOn):
         self._serve(uuid)
         self.inner.reboot(uuid, hard=hard, timeout=timeout)
 
+    def unpause(self, uuid: str) -> None:
+        self._serve(uuid)
+        self.inner.unpause(uuid)
+
     def resume(self, uuid: str) -> None:
         self._serve(uuid)
         self.inner.resume(uuid)
 
     def _serve(self, uuid: str) -> None:
-        """Open the root disk again if its daemon does not run, because the machine was off or the daemon has died."""
-        volume = self._volume(uuid)
-        if self._volumes.daemons.runs(volume.id):
-            return
-        if volume.id in self.inner.volumes().get(uuid, []):
+        """Open the root disk for this host alone. Its daemon may not run, because the machine was off or the daemon has
+        died; or another host may have joined the disk in a migration whose end was never reported.
+        """
+        name = disk_id(uuid, self._host)
+        if self._volumes.daemons.runs(name):
+            self._volumes.expel_joined(self._volume(uuid))
+        elif name in self.inner.volumes().get(uuid, []):
             self._connected(uuid)
 
     # ----- rescue and size ------------------------------------------------------------------------------------------
@@ -429,8 +435,9 @@ class PoolRootDisks(PassingOn):
         return result
 
     def _connected(self, uuid: str) -> tuple[VolumeSpec, VolumeConnection]:
-        """Open the root disk for the guest. Return its volume and its connection."""
+        """Open the root disk for the guest, and for this host alone. Return its volume and its connection."""
         volume = self._volume(uuid, self._needed_size(uuid))
+        self._volumes.expel_joined(volume)
         connection = self._volumes.connect(volume, [_client(uuid)])
         if connection is None:
             raise HostError("The guest's disk could not be opened.")

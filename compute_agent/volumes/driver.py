@@ -378,6 +378,10 @@ class VolumeDriver(abc.ABC):
         """
         raise UnsupportedError("Volumes in a pool of this kind keep their ids.")
 
+    def is_joined(self, volume_id: str) -> bool:
+        """Return whether another host has joined the volume and has neither acquired it nor been expelled."""
+        return False
+
     def expel(self, volume_id: str) -> None:
         """Block all hosts that have the volume open, and assign it to this host. This host's daemon does not run."""
         raise UnsupportedError("Only one host at a time can open a volume in a pool of this kind.")

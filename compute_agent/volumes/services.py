@@ -281,6 +281,11 @@ class Volumes:
         with self.daemons.locked(volume.id), self.daemons.paused(driver, volume.id):
             driver.expel(volume.id)
 
+    def expel_joined(self, volume: VolumeSpec) -> None:
+        """Block the host that has joined the volume, if there is one. Raises VolumeNotFoundError."""
+        if self.driver(volume.pool_id).is_joined(volume.id):
+            self.expel(volume)
+
     def _pretend(
         self, driver: VolumeDriver, volume: VolumeSpec, clients: Sequence[VolumeClient]
     ) -> VolumeConnection | None:

@@ -399,6 +399,10 @@ class RbdDriver(VolumeDriver):
             self.rename(volume_id, new_id)
             self.images.forget_meta(_image(new_id), JOINED)
 
+    def is_joined(self, volume_id: str) -> bool:
+        with _missing():
+            return self._joined(_image(volume_id))[0] not in ("", self.settings.host)
+
     def expel(self, volume_id: str) -> None:
         with _missing():
             image = _image(volume_id)

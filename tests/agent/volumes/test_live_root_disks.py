@@ -87,6 +87,10 @@ class JoinablePool(FakePool):
         self.rename(volume_id, new_id)
         self.shared.owner[new_id] = self.shared.joined.pop(new_id)
 
+    def is_joined(self, volume_id: str) -> bool:
+        self._get(volume_id)
+        return self.shared.joined.get(volume_id, self.settings.host) != self.settings.host
+
     def expel(self, volume_id: str) -> None:
         self.shared.joined.pop(volume_id, None)
         self.shared.owner[volume_id] = self.settings.host
@@ -226,6 +230,29 @@ def test_a_guest_that_the_portal_keeps_has_its_disk_alone(
     if not settled:
         arrival.settle()  # too late
         assert roots(shared) == [disk_id(spec.uuid, "one")]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        lambda driver, spec: driver.start(spec.uuid),
+        lambda driver, spec: driver.reboot(spec.uuid, hard=True, timeout=0),
+        lambda driver, spec: driver.unpause(spec.uuid),
+        lambda driver, spec: driver.resume(spec.uuid),
+        lambda driver, spec: driver.define(spec, 3),
+    ],
+    ids=["start", "reboot", "unpause", "resume", "define"],
+)
+def test_a_guest_that_is_started_again_after_a_lost_migration_has_its_disk_alone(
+    one: Host, two: Host, spec: InstanceSpec, shared: Shared, command: Callable[[PoolRootDisks, InstanceSpec], None]
+) -> None:
+    arrival = send(spec, one, two, undecided=True)
+    assert one.opens(spec)
+    command(one.driver, spec)
+    assert shared.joined == {}
+    assert one.opens(spec)
+    arrival.settle()
+    assert roots(shared) == [disk_id(spec.uuid, "one")]
 
 
 def test_a_guest_that_runs_waits_for_a_pool_that_does_not_answer(

@@ -351,8 +351,11 @@ def test_a_second_host_that_has_joined_a_volume_acquires_it(joined: Joined) -> N
 def test_a_host_that_has_joined_a_volume_is_expelled(joined: Joined) -> None:
     assert "wrote 4096/4096" in joined.io(1, "write -P 1 0 4096")
     (driver, other), (old, new) = joined.drivers, joined.ids
+    assert driver.is_joined(old)
+    assert not other.is_joined(old)
     with joined.daemons[0].paused(driver, old):
         driver.expel(old)
+    assert not driver.is_joined(old)
     assert "failed" in joined.io(1, "write -f -P 2 0 4096")
     assert "read 4096/4096" in joined.io(0, "read -P 1 0 4096")
     assert "wrote 4096/4096" in joined.io(0, "write -P 3 0 4096")
