@@ -30,7 +30,7 @@ from compute_agent.virt.driver import Guest
 from compute_agent.virt.errors import HostError, UnsupportedError
 from compute_agent.virt.live_migration import Arrival, MigrationOptions, Whereabouts
 from compute_agent.virt.migration_link.address import MigrationAddress
-from compute_agent.virt.migration_link.errors import MigrationFailedError, MigrationUndecidedError
+from compute_agent.virt.migration_link.errors import DiskLostError, MigrationFailedError, MigrationUndecidedError
 from compute_agent.virt.migration_link.receiving import Reception
 from compute_agent.virt.migration_link.sending import Limits, Sending
 
@@ -50,8 +50,7 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
         """1. look for a guest that an earlier process has received; 2. prepare network, disks and filters; 3. listen;
         4. receive.
         """
-        uuid, spec = context.subject.id, request.instance
-        removal = Removal(self.host, uuid, context.generation, may_run=True, keep_root=True)
+        spec = request.instance
         try:
             arrival = await context.work(lambda: self.driver.arrival(spec, context.generation))
             if await self._is_here(context, arrival):
@@ -60,9 +59,7 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
             with self._reception(context, request, arrival) as reception:
                 await context.run_steps(self._steps(context, request, arrival, reception), always_undo=True)
         except Exception as error:  # noqa: BLE001 (every failure has the same end: undo and report)
-            failure = context.explain(error, RECEIVE_FAILED)
-            await removal.all()
-            return self._failed(failure, removal)
+            return await self._removed(context, context.explain(error, RECEIVE_FAILED))
         return await self._arrived(context, arrival)
 
     async def _is_here(self, context: CommandContext, arrival: Arrival) -> bool:
@@ -77,14 +74,22 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
         return False
 
     async def _arrived(self, context: CommandContext, arrival: Arrival) -> Outcome:
-        """Report that the guest runs here, when its disks belong to this host. A late command acquires them as well."""
-        settled = False
-        while not settled and not context.cancelled:
-            settled = await insist(
-                lambda: in_thread(self.host.threads.work, arrival.settle),
-                f"acquire the disks of server {context.subject.id}",
-                patient=True,
-            )
+        """Report that the guest runs here, when its disks belong to this host. A late command acquires them as well.
+        A guest that has lost a disk is removed.
+        """
+        lost: list[DiskLostError] = []
+
+        async def settle() -> None:
+            try:
+                await in_thread(self.host.threads.work, arrival.settle)
+            except DiskLostError as error:
+                lost.append(error)
+
+        while not await insist(settle, f"acquire the disks of server {context.subject.id}", patient=True):
+            if context.cancelled:
+                return Outcome(context.cancellation.failure)
+        if lost:
+            return await self._removed(context, context.explain(lost[0], RECEIVE_FAILED))
         power = await self.power_state(context)
         await _switch(self.network, context, here=True)
         self.powers.reported(Guest(context.subject.id, context.generation, power))
@@ -128,7 +133,10 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
             Step(RECEIVE_GUEST, partial(reception.receive, context.stopped)),
         ]
 
-    def _failed(self, failure: Failure, removal: Removal) -> Outcome:
+    async def _removed(self, context: CommandContext, failure: Failure) -> Outcome:
+        """Remove the guest with its disks and network, except a root disk in a pool, and report the failure."""
+        removal = Removal(self.host, context.subject.id, context.generation, may_run=True, keep_root=True)
+        await removal.all()
         if removal.gone:
             self.powers.forget(removal.uuid)
         return Outcome(failure, gone=removal.gone, leftover=not removal.complete)
@@ -139,13 +147,10 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
         """
         if not context.begun:
             return Outcome(failure)
-        uuid = context.subject.id
         arrival = await context.work(lambda: self.driver.arrival(request.instance, context.generation))
         if await context.work(arrival.arrived):
             return await self._arrived(context, arrival)
-        removal = Removal(self.host, uuid, context.generation, may_run=True, keep_root=True)
-        await removal.all()
-        return self._failed(failure, removal)
+        return await self._removed(context, failure)
 
 
 class Send(ServerHandler[SendLiveRequest]):

@@ -5,16 +5,14 @@ both daemons at a time: the other host has paused it, with all its writes comple
 acquires the disk, and the pool blocks the other host.
 """
 
-import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from compute_agent.contract.build import InstanceSpec, is_cd
 from compute_agent.virt.live_migration import Arrival
+from compute_agent.virt.migration_link.errors import DiskLostError
 from compute_agent.volumes.errors import VolumeInUseError
-
-log = logging.getLogger(__name__)
 
 
 class ArrivingRootDisks(Protocol):
@@ -30,7 +28,10 @@ class ArrivingRootDisks(Protocol):
         """Open the root disk that another host has open. Return the spec with it."""
 
     def acquire_joined(self, uuid: str) -> None:
-        """Give a joined root disk to this host alone. Idempotent."""
+        """Give a joined root disk to this host alone. Idempotent.
+
+        Raises VolumeInUseError if another host has it by now, and DiskLostError if it was deleted.
+        """
 
 
 class RootDiskArrival(Arrival):
@@ -75,8 +76,8 @@ class RootDiskArrival(Arrival):
     def settle(self) -> None:
         try:
             self._disks.acquire_joined(self._spec.uuid)
-        except VolumeInUseError as error:  # the portal has decided that the guest runs on the other host
-            log.warning("Root disk of server %s: %s", self._spec.uuid, error.message)
+        except VolumeInUseError as error:  # the portal has decided that the guest runs on another host
+            raise DiskLostError(error.message, detail=error.detail) from error
 
     def cancel(self) -> None:
         self._inner.cancel()

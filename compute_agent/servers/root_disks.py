@@ -31,6 +31,7 @@ from compute_agent.virt.errors import (
     UnsupportedError,
 )
 from compute_agent.virt.live_migration import Arrival, Departure, MigrationOptions
+from compute_agent.virt.migration_link.errors import DiskLostError
 from compute_agent.virt.passing_on import PassingOn
 from compute_agent.volumes.driver import GIB, VolumeDriver
 from compute_agent.volumes.errors import VolumeInUseError, VolumeNotFoundError
@@ -377,13 +378,13 @@ class PoolRootDisks(PassingOn):
         return _with_volume(spec, volume, self._volumes.join(volume, name, _client(spec.uuid)))
 
     def acquire_joined(self, uuid: str) -> None:
-        volume = self._volume(uuid)
-        if self._volumes.daemons.description(volume.id) is None or self._size(uuid) is not None:
+        own = disk_id(uuid, self._host)
+        if self._volumes.daemons.description(own) is None or self._size(uuid) is not None:
             return
         name = self._other(uuid)
         if not name:
-            raise HostError(NOT_IN_POOL)
-        self._driver().acquire(name, volume.id)
+            raise DiskLostError(NOT_IN_POOL)
+        self._driver().acquire(name, own)
 
     def keep(self, uuid: str) -> None:
         """Resume the guest, after all other hosts are blocked that have joined or acquired its root disk."""

@@ -117,7 +117,10 @@ class Arrival(abc.ABC):
         """Return whether the guest runs here, also when an earlier process finished the migration. Idempotent."""
 
     def settle(self) -> None:  # noqa: B027 - nothing to do for disks that were copied
-        """Give the disks of a guest that runs here, and that both hosts can open, to this host alone. Idempotent."""
+        """Give the disks of a guest that runs here, and that both hosts can open, to this host alone. Idempotent.
+
+        Raises DiskLostError if that will never be possible; after other errors it can be repeated.
+        """
 
     @abc.abstractmethod
     def cancel(self) -> None:

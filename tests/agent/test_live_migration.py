@@ -34,6 +34,7 @@ from compute_agent.servers.calls import CallHandler
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.fake.migration import FakeArrival, FakeDeparture
 from compute_agent.virt.migration_link import receiving
+from compute_agent.virt.migration_link.errors import DiskLostError
 from compute_agent.virt.migration_link.frames import Frame, write
 from tests.agent.cast import Gate, Stage, build, destroy, make_command, make_spec, make_stage, on_stage, stopped
 from tests.agent.watched_driver import WatchedDriver
@@ -390,6 +391,25 @@ async def test_a_late_command_acquires_the_disks_of_the_guest_that_runs_here(
     async with on_stage(stage):
         assert (await stage.end_of(receive)).kind == "finished"
     assert len(settled) == 1
+
+
+@pytest.mark.parametrize("begin_within", [0.0, 60.0])
+async def test_a_guest_that_has_lost_its_disk_is_removed_and_not_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin_within: float
+) -> None:
+    def expelled(self: FakeArrival) -> None:
+        raise DiskLostError("Another host has the volume by now.")
+
+    monkeypatch.setattr(FakeArrival, "settle", expelled)
+    spec = make_spec()
+    async with on_stage(make_stage(tmp_path)) as stage:
+        await stage.do(build(spec, attempt=2))
+    stage, body = make_stage(tmp_path), ReceiveLiveRequest(instance=spec, source="source")
+    receive = begun(stage, make_command(body, spec.uuid, 2, begin_within=begin_within))
+    async with on_stage(stage):
+        end = await stage.end_of(receive)
+        assert (end.kind, end.error_code) == ("failed", "migration_failed")
+        assert stage.is_clean()
 
 
 @pytest.mark.parametrize(

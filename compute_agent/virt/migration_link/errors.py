@@ -10,6 +10,10 @@ class MigrationFailedError(RetryableHostError):
     code = "migration_failed"
 
 
+class DiskLostError(MigrationFailedError):
+    """The guest has arrived, but a disk of it belongs to another host by now, or was deleted."""
+
+
 class MigrationUndecidedError(HostError):
     """The connection ended while the other host started the guest."""
 

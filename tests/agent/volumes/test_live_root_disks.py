@@ -16,6 +16,7 @@ from compute_agent.servers.root_disks import NOT_LIVE, PoolRootDisks, disk_id
 from compute_agent.virt.errors import HostError, RetryableHostError, UnsupportedError
 from compute_agent.virt.fake.driver import FakeDriver
 from compute_agent.virt.live_migration import Arrival, MigrationOptions
+from compute_agent.virt.migration_link.errors import DiskLostError
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.driver import PoolSettings
@@ -228,7 +229,8 @@ def test_a_guest_that_the_portal_keeps_has_its_disk_alone(
     assert one.opens(spec)
     assert one.guests.power_state(spec.uuid) == PowerState.RUNNING
     if not settled:
-        arrival.settle()  # too late
+        with pytest.raises(DiskLostError):
+            arrival.settle()  # too late
         assert roots(shared) == [disk_id(spec.uuid, "one")]
 
 
@@ -251,7 +253,8 @@ def test_a_guest_that_is_started_again_after_a_lost_migration_has_its_disk_alone
     command(one.driver, spec)
     assert shared.joined == {}
     assert one.opens(spec)
-    arrival.settle()
+    with pytest.raises(DiskLostError):
+        arrival.settle()
     assert roots(shared) == [disk_id(spec.uuid, "one")]
 
 
@@ -268,13 +271,24 @@ def test_a_guest_that_runs_waits_for_a_pool_that_does_not_answer(
     assert roots(shared) == [disk_id(spec.uuid, "two")]
 
 
+def test_a_guest_whose_disk_was_deleted_has_lost_it(one: Host, two: Host, spec: InstanceSpec, shared: Shared) -> None:
+    arrival = send(spec, one, two)
+    one.driver.destroy(spec.uuid)
+    assert roots(shared) == []
+    with pytest.raises(DiskLostError, match="not in this host's pool"):
+        arrival.settle()
+
+
 def test_a_target_that_was_isolated_does_not_take_the_disk_of_an_evacuated_guest(
     one: Host, two: Host, host: Callable[[str], Host], spec: InstanceSpec, shared: Shared
 ) -> None:
     arrival, three = send(spec, one, two), host("three")
     assert three.driver.adopt_disks(spec, None)
     three.driver.define(spec, 3)
-    arrival.settle()
+    with pytest.raises(DiskLostError):
+        arrival.settle()
+    two.driver.leave(spec.uuid)
+    assert not two.opens(spec)
     assert roots(shared) == [disk_id(spec.uuid, "three")]
     assert shared.owner[disk_id(spec.uuid, "three")] == "three"
 
