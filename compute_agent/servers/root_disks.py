@@ -388,9 +388,8 @@ class PoolRootDisks(PassingOn):
 
     def keep(self, uuid: str) -> None:
         """Resume the guest, after all other hosts are blocked that have joined or acquired its root disk."""
-        volume = self._volume(uuid)
-        if self._volumes.daemons.description(volume.id) is not None and self._acquire(uuid):
-            self._volumes.expel(volume)
+        if self._volumes.daemons.description(disk_id(uuid, self._host)) is not None and self._acquire(uuid):
+            self._volumes.expel(self._volume(uuid))
         self.inner.keep(uuid)
 
     # ----- copies ---------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.driver import PoolSettings
 from compute_agent.volumes.drivers.fake import FakeDriver as FakePool
-from compute_agent.volumes.errors import VolumeInUseError
+from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.cast import make_spec
 
@@ -277,6 +277,21 @@ def test_a_guest_whose_disk_was_deleted_has_lost_it(one: Host, two: Host, spec: 
     assert roots(shared) == []
     with pytest.raises(DiskLostError, match="not in this host's pool"):
         arrival.settle()
+
+
+def test_a_guest_without_a_disk_in_the_pool_does_not_wait_for_it(
+    two: Host, spec: InstanceSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_: PoolRootDisks) -> str:
+        raise PoolUnavailableError("The pool cannot be used.")
+
+    two.guests.create_disk(spec, None)
+    two.guests.define(spec, 1)
+    monkeypatch.setattr(PoolRootDisks, "pool_id", property(away))
+    for command in (two.driver.keep, two.driver.start, two.driver.pause, two.driver.unpause, two.driver.resume):
+        command(spec.uuid)
+    two.driver.reboot(spec.uuid, hard=True, timeout=0)
+    assert two.guests.power_state(spec.uuid) == PowerState.RUNNING
 
 
 def test_a_target_that_was_isolated_does_not_take_the_disk_of_an_evacuated_guest(
