@@ -9,6 +9,7 @@ from pathlib import Path
 from compute_agent.link.credential import FILE_NAME
 from compute_agent.link.errors import HostUnfitError, StartError
 from compute_agent.settings import AgentSettings
+from compute_agent.start import guests_folder
 from compute_agent.start.assembly import STORE_NAME
 from compute_agent.start.machine import LOCK_NAME, enter, libraries, lock
 from compute_agent.start.options import Options
@@ -23,7 +24,7 @@ RemoveEverything = Callable[[AgentSettings], list[str]]
 def clean(options: Options) -> None:
     """Remove everything that the agents with these state folders created: guests, networks, folders.
 
-    Raises StartError if such an agent still runs, or if a folder is not an agent's.
+    Raises StartError if such an agent still runs, if a folder is not an agent's, or if its guests are another host's.
     """
     for settings in options.hosts:
         if settings.state_dir.exists():
@@ -35,6 +36,7 @@ def clean(options: Options) -> None:
 def _clean_host(settings: AgentSettings) -> None:
     _check_is_ours(settings.state_dir)
     lock(settings.state_dir)
+    guests_folder.check(settings.state_dir)
     if settings.machine_netns is not None:
         with contextlib.suppress(HostUnfitError):  # a deleted namespace needs no cleanup
             enter(settings.machine_netns)

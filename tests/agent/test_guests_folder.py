@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from compute_agent.link.errors import HostUnfitError
+from compute_agent.settings import AgentSettings
 from compute_agent.start import guests_folder
+from compute_agent.start.clean import clean
 from compute_agent.start.guests_folder import FOLDER, MARK
+from compute_agent.start.machine import LOCK_NAME
+from compute_agent.start.options import Options
+
+SIMULATED = "fake-hypervisor.jsonl"
 
 
 @pytest.fixture
@@ -45,3 +54,38 @@ def test_a_mark_that_was_not_written_is_replaced(hosts: list[Path]) -> None:
     guests_folder.claim(one)
     with pytest.raises(HostUnfitError):
         guests_folder.claim(two)
+
+
+def test_an_agent_starts_on_a_full_file_system_and_marks_the_folder_later(
+    hosts: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    one, two = hosts
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        guests_folder.claim(one)
+        assert not (one / FOLDER / MARK).exists()
+    guests_folder.claim(one)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(HostUnfitError):
+            guests_folder.claim(two)
+
+
+def test_the_guests_of_another_host_are_not_cleaned(hosts: list[Path]) -> None:
+    one, two = hosts
+    guests_folder.claim(one)
+    guest = one / FOLDER / "guest"
+    guest.touch()
+    for state in hosts:
+        for name in (LOCK_NAME, SIMULATED):  # the removal calls no hypervisor
+            (state / name).touch()
+    options = Options("clean", two, (AgentSettings(host="two", state_dir=two),), "INFO")
+    with pytest.raises(HostUnfitError, match="belongs to another host"):
+        clean(options)
+    assert (two / FOLDER).exists()
+    assert guest.exists()
+    clean(replace(options, hosts=(AgentSettings(host="one", state_dir=one),)))
+    assert not one.exists()
