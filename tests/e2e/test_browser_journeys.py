@@ -12,7 +12,16 @@ from tests.e2e.conftest import Key
 from tests.e2e.sdk_proxies import connect
 from tests.support.one_machine import OneMachine
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.deep]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.deep,
+    pytest.mark.filterwarnings(
+        "ignore::DeprecationWarning",
+        "ignore::openstack.warnings.OpenStackDeprecationWarning",
+        "ignore::PendingDeprecationWarning",
+    ),
+]
 COUNT = "addEventListener('pointerdown', (event) => event.isTrusted && window.clickedHere(), true)"
 
 

@@ -135,7 +135,7 @@ def test_a_refused_export_is_found_and_repeated(cloud: Cloud, server: Instance, 
 
 def test_a_refused_export_to_another_host_is_named_as_such(server: Instance, misplaced: Attachment) -> None:
     Attachment.objects.update(status="error_attaching")
-    assert "is on another one" in only("connections").sentence
+    assert "is on another host" in only("connections").sentence
 
 
 def test_an_export_that_may_be_in_use_is_kept(cloud: Cloud, server: Instance, misplaced: Attachment) -> None:
