@@ -168,7 +168,7 @@ def test_a_job_that_hangs_does_not_hold_up_the_others() -> None:
     assert not thread.is_alive()
 
 
-def test_a_group_that_stops_starts_no_further_job_that_is_due() -> None:
+def test_a_group_that_stops_starts_no_more_jobs_that_are_due() -> None:
     ran: list[str] = []
     jobs = [PeriodicJob("first", 60, lambda: loop.close()), job("second", 60, ran)]
     loop = PeriodicLoop("g", jobs)

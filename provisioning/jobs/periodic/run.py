@@ -58,7 +58,7 @@ class PeriodicLoop:
             lane.join(LONGEST_WAIT)
 
     def close(self) -> None:
-        """Start no further job: no lease is acquired after this returns."""
+        """Start no more jobs: no lease is acquired after this returns."""
         with self._leasing:
             self._closed = True
 
