@@ -1,8 +1,8 @@
 """The receiving side of a live migration whose guest has its root disk in a pool.
 
 The disk is not copied. This host opens it while the other host has it open as well, and the guest writes through one of
-both daemons at a time: the other host has paused it, with all its writes complete, before it runs here. Then this host
-acquires the disk, and the pool blocks the other host.
+the two daemons at a time: the other host has paused it, with all its writes complete, before it runs here. Then this
+host acquires the disk, and the pool blocks the other host.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ class ArrivingRootDisks(Protocol):
     def acquire_joined(self, uuid: str) -> None:
         """Give a joined root disk to this host alone. Idempotent.
 
-        Raises VolumeInUseError if another host has it by now, and DiskLostError if it was deleted.
+        Raises VolumeInUseError if another host has acquired it, and DiskLostError if it was deleted.
         """
 
 

@@ -149,7 +149,7 @@ def test_a_host_that_is_silent_about_an_image_leaves_the_volume_in_error(town: T
     assert task is not None
     task.overdue(town.fresh(volume))
     assert (town.fresh(volume).status, town.guests.notified[-1]) == ("error", (SILENT, volume.id))
-    assert "failed" not in {word for word, _ in town.guests.notified}, "no launch is told of a failure"
+    assert "failed" not in {word for word, _ in town.guests.notified}, "no launch is notified of a failure"
 
 
 def test_a_snapshot_that_fails_says_why(town: Town) -> None:

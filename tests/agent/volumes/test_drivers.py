@@ -313,7 +313,7 @@ def test_a_second_opener_is_refused(pool: Pool, short: Path) -> None:
 
 
 @ONE_OF_FILES_AND_CEPH
-@pytest.mark.parametrize("notified", [True, False], ids=["told of the end", "not told"])
+@pytest.mark.parametrize("notified", [True, False], ids=["notified of the end", "not notified"])
 def test_the_guest_before_reaches_nothing_when_another_has_the_volume(pool: Pool, notified: bool) -> None:
     """It may run on after the volume was taken from it by force, and QEMU connects again."""
     volume = pool.make()

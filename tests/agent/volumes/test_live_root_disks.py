@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 @dataclass
 class Shared:
-    """What all hosts know of the pool."""
+    """The knowledge of all hosts about the pool."""
 
     kept: dict[str, object]
     owner: dict[str, str] = field(default_factory=dict)
