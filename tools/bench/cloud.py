@@ -37,6 +37,14 @@ class BenchError(Exception):
     """The measurement is not possible. The message gives the reason."""
 
 
+class RefusedError(BenchError):
+    """An API has answered with an error."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class Cloud:
     """A cloud that bin/up can start and stop several times, always on the same folder and port."""
 
@@ -208,7 +216,7 @@ class Client:
         self._connection.request(method, path, text, headers)
         response = self._connection.getresponse()
         if response.status >= 400:
-            raise BenchError(f"{method} {path}: {response.status} {response.read()[:300]!r}")
+            raise RefusedError(response.status, f"{method} {path}: {response.status} {response.read()[:300]!r}")
         return response
 
     def call(self, method: str, path: str, body: Any = None) -> Any:

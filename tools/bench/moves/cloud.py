@@ -41,6 +41,13 @@ dd if=/dev/urandom of=/run/piece bs=1M count=8 2>/dev/null
 for number in $(seq {{pieces}}); do cat /run/piece; done >/root/data
 sync; echo '{FILLED}'
 """
+IN_A_VOLUME = {
+    "source_type": "image",
+    "destination_type": "volume",
+    "boot_index": 0,
+    "volume_size": 1,
+    "delete_on_termination": True,
+}
 PAUSE = 1.0
 """Seconds of rest before each move."""
 
@@ -61,12 +68,18 @@ class Moved:
 class Mover:
     """An operator who moves the servers of the demo project."""
 
-    def __init__(self, cloud: Cloud) -> None:
+    def __init__(self, cloud: Cloud, mode: str = "local") -> None:
         self._cloud = cloud
+        self.mode = mode
         self.demo, self.admin = Client(cloud), Client(cloud, "admin")
         self.admin.microversion = "compute 2.80"
         self.records = Records(cloud.port, self.demo.token)
         self.switch = Switch(DataFolder(cloud.data, CHECKOUT / "var").netns)
+
+    @property
+    def data(self) -> Path:
+        """The cloud's folder."""
+        return self._cloud.data
 
     def close(self) -> None:
         self.records.close()
@@ -78,6 +91,8 @@ class Mover:
     def launch(self, name: str, script: str, says: str = BOOTED) -> str:
         """Launch a server, and wait until it has written ``says`` to its console. Return its id."""
         wanted = self.demo.wanted(name) | {"user_data": base64.b64encode(script.encode()).decode()}
+        if self.mode == "volume":
+            wanted |= {"imageRef": "", "block_device_mapping_v2": [IN_A_VOLUME | {"uuid": wanted["imageRef"]}]}
         began = time.perf_counter()
         server = str(self.demo.call("POST", "/compute/v2.1/servers", {"server": wanted})["server"]["id"])
         self.records.reached(server, "active", began)
@@ -90,21 +105,15 @@ class Mover:
         self.admin.call("POST", f"/compute/v2.1/servers/{server}/action", {"os-stop": None})
         self.records.reached(server, "stopped", began)
 
-    def console(self, server: str) -> str:
-        """Return the output of a server on its present host. Raises BenchError."""
-        folder = self._cloud.data / "hosts" / self.host(server)
-        return console_log(folder, server).read_text(errors="replace")
-
     def panicked(self, server: str) -> bool:
         """Whether the newest part of the server's console is the report of a kernel's panic."""
         return PANIC in console_log(self._cloud.data, server).read_text(errors="replace")[-5000:]
 
-    def rebuild(self, server: str) -> None:
-        """Rebuild a server, whose script runs again, and wait until it has booted."""
+    def restart(self, server: str) -> None:
+        """Restart the guest of a server, and wait until it has booted."""
         log, began = console_log(self._cloud.data, server), time.perf_counter()
         before = log.read_text(errors="replace")
-        wanted = {"rebuild": {"imageRef": self.shown(server)["image"]["id"]}}
-        self.demo.call("POST", f"/compute/v2.1/servers/{server}/action", wanted)
+        self.demo.call("POST", f"/compute/v2.1/servers/{server}/action", {"reboot": {"type": "HARD"}})
         self.records.reached(server, "active", began)
         until(lambda: BOOTED in log.read_text(errors="replace").removeprefix(before), "the guest boots again", WITHIN)
 
@@ -218,7 +227,9 @@ class Mover:
         for folder in sorted((self._cloud.data / "hosts").iterdir()):
             number = int(folder.name.rpartition("-")[2])
             rows = ["files"] if (folder / "instances" / server).exists() else []
-            rows += ["guest" for pid in self._inside(number) if _is_guest(command_line(pid), server)]
+            lines = [command_line(pid) for pid in self._inside(number)]
+            rows += ["guest" for line in lines if _is_guest(line, server)]
+            rows += ["storage daemon" for line in lines if line.startswith("qemu-storage-daemon") and server in line]
             rows += [name for name in interfaces(self.switch.guests(number)) if any(mark in name for mark in marks)]
             if rows:
                 found[folder.name] = rows

@@ -7,6 +7,7 @@ do.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -15,21 +16,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.bench.cloud import BenchError, Cloud
 from tools.bench.moves.cloud import DIRTIES, ECHO, FILLED, FILLS, WAITS, Moved, Mover, copied
-from tools.bench.moves.counter import COUNTS, Counter
+from tools.bench.moves.counter import COUNTS, Counter, Watch
+from tools.bench.moves.faults import Outcomes, Rounds
+from tools.bench.moves.modes import MODES, settings
 from tools.bench.moves.outside import LATE, Line, Pings
 from tools.bench.networking.rows import Row, judged, spread
 from tools.bench.volumes.guest import until
+from up.data_folder import DataFolder
 from up.prepare import GUEST_IMAGE
 from up.programs import CHECKOUT, tool
+from up.switch import Switch
 
 HOSTS = 2
-PARTS = ("live", "cold", "aborts")
+PARTS = ("live", "cold", "aborts", "faults")
 PAUSE_GOAL, PREDICTED_GOAL, LIVE_GOAL, COLD_GOAL = 0.3, 0.3, 1.3, 1.5
 FEWEST = 3
 """Moves of a kind after which its predictions count: they are derived from earlier moves."""
@@ -98,7 +103,8 @@ class Found:
     aborts: list[bool] = field(default_factory=list)
     """For each request to abort whether the guest stayed."""
     writes: int = 0
-    """Numbers of the counter that a guest has confirmed."""
+    """Numbers of the counter that guests have confirmed."""
+    faults: Outcomes = field(default_factory=Outcomes)
     wrong: list[str] = field(default_factory=list)
 
 
@@ -106,11 +112,13 @@ def part_live(mover: Mover, found: Found, image: Path | None, times: int, aborts
     """Migrate a guest with an open connection live, in turns with the bare calls of libvirt; then abort migrations.
     ``image``: the image of the guest for the bare calls; None: no bare calls.
     """
-    server, counter = mover.launch("moved", WAITS + COUNTS), Counter()
+    server = mover.launch("moved", WAITS + COUNTS)
     address = mover.floating_ip(server)
+    watch = Watch(mover.data, server)
+    counter = watch.counter
     bare = Bare(image) if times and image is not None else None
     try:
-        with Pings(mover.switch.world, address) as pings:
+        with watch, Pings(mover.switch.world, address) as pings:
             until(pings.answered, "the guest answers", ANSWERS_WITHIN)
             line = Line(mover.switch.world, (address, ECHO))
             for _ in range(times):
@@ -130,10 +138,10 @@ def part_live(mover: Mover, found: Found, image: Path | None, times: int, aborts
                 found.aborts.append(mover.aborted(server, dice.uniform(0, usual)))
                 _use(mover, server, line, found, counter)
                 _verify(mover, found, server)
-                found.wrong += counter.read(mover.console(server))
             line.close()
     finally:
-        found.writes = counter.confirmed
+        found.writes += counter.confirmed
+        found.wrong += counter.wrong
         if bare is not None:
             bare.close()
     mover.delete(server)
@@ -156,12 +164,14 @@ def part_dirty(mover: Mover, found: Found, times: int) -> None:
 
 
 def part_cold(mover: Mover, found: Found, data: Path, folder: Path, times: int) -> None:
-    """Migrate a stopped server with a full disk, in turns with copies of the file."""
-    server = mover.launch("full", FILLS.format(pieces=PIECES), FILLED)
+    """Migrate a stopped server with a full disk, in turns with copies of the file, if it is one."""
+    server, files = mover.launch("full", FILLS.format(pieces=PIECES), FILLED), mover.mode == "local"
     mover.stop(server)
-    copied(data, server, folder)  # the file is in the cache for both from now on
+    if files:
+        copied(data, server, folder)  # the file is in the cache for both from now on
     for _ in range(times):
-        found.copies.append(copied(data, server, folder))
+        if files:
+            found.copies.append(copied(data, server, folder))
         found.cold.append(mover.cold(server))
         mover.confirm(server, "stopped")
         if rest := mover.leftovers(server):
@@ -169,21 +179,30 @@ def part_cold(mover: Mover, found: Found, data: Path, folder: Path, times: int) 
     mover.delete(server)
 
 
+def part_faults(mover: Mover, found: Found, cloud: Cloud, extent: Extent, say: Callable[[str], None]) -> None:
+    """Move guests while hosts and services fail."""
+    rounds = Rounds(cloud, mover, random.Random(extent.seed), say)  # noqa: S311
+    found.faults = rounds.outcomes
+    try:
+        rounds.run(extent.faults)
+    finally:
+        found.writes += found.faults.confirmed
+        found.wrong += found.faults.wrong
+
+
 def _use(mover: Mover, server: str, line: Line, found: Found, counter: Counter | None = None) -> None:
     """Use the connection for some seconds; if it is lost, count that, and connect again. A guest whose kernel has
-    panicked, or that no longer counts, is rebuilt. Raises OSError.
+    panicked, or that no longer counts, is restarted. Raises OSError.
     """
     for _ in range(3):
         try:
             line.check()
         except BenchError as error:
-            panicked, hangs = mover.panicked(server), counter is not None and not _counts(mover, server)
+            panicked, hangs = mover.panicked(server), counter is not None and not _counts(counter)
             found.wrong.append(PANIC if panicked else f"{error}{HANGS if hangs else ''}")
             line.close()
             if panicked or hangs:
-                mover.rebuild(server)
-                if counter is not None:
-                    counter.booted()
+                mover.restart(server)
             line.connect()
         else:
             found.answers += 1
@@ -191,14 +210,12 @@ def _use(mover: Mover, server: str, line: Line, found: Found, counter: Counter |
         time.sleep(1)
 
 
-def _counts(mover: Mover, server: str) -> bool:
-    """Whether a guest that counts writes to its console."""
-    before, deadline = mover.console(server), time.monotonic() + ANSWERS_WITHIN
-    while mover.console(server) == before:
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(1)
-    return True
+def _counts(counter: Counter) -> bool:
+    """Whether a guest goes on counting."""
+    before = counter.last
+    with contextlib.suppress(BenchError):
+        until(lambda: counter.last > before, "the guest counts", ANSWERS_WITHIN)
+    return counter.last > before
 
 
 def _observed(
@@ -207,8 +224,6 @@ def _observed(
     """Use the connection until late replies have arrived, and count."""
     until(pings.answered, "the guest answers after its migration", ANSWERS_WITHIN)
     _use(mover, server, line, found, counter)
-    if counter is not None:
-        found.wrong += counter.read(mover.console(server))
     found.pings.append(pings.lost(moved.began, moved.ended + LATE / 2))
     _verify(mover, found, server)
 
@@ -241,8 +256,8 @@ def prediction(what: str, moves: Sequence[Moved]) -> Row:
     return Row(what, text, f"within {100 * PREDICTED_GOAL:.0f} %: {'met' if wrong <= PREDICTED_GOAL else 'missed'}")
 
 
-def rows_of(found: Found) -> list[Row]:
-    """Return the lines of all parts that were measured."""
+def _live_rows(found: Found) -> list[Row]:
+    """Return the lines of live migrations."""
     rows = []
     if found.live:
         rows.append(judged("live migration: longest time without a reply", found.pauses, PAUSE_GOAL))
@@ -261,15 +276,25 @@ def rows_of(found: Found) -> list[Row]:
     if found.bare:
         bare = "  of libvirt's calls alone"
         rows.append(ratio(bare, [moved.seconds for moved in found.live], found.bare, LIVE_GOAL))
+    return rows
+
+
+def rows_of(found: Found) -> list[Row]:
+    """Return the lines of all parts that were measured."""
+    rows = _live_rows(found)
     if found.cold:
         seconds = [moved.seconds for moved in found.cold]
         rows.append(Row(f"cold migration, disk with {8 * PIECES} MiB: request → VERIFY_RESIZE", spread(seconds)))
         rows.append(prediction("  predicted by a drain's plan", found.cold))
-        rows.append(ratio("  of copying the file", seconds, found.copies, COLD_GOAL))
+        if found.copies:
+            rows.append(ratio("  of copying the file", seconds, found.copies, COLD_GOAL))
     if found.aborts:
         stayed = sum(found.aborts)
         text = f"{stayed} aborted, {len(found.aborts) - stayed} completed before"
         rows.append(Row(f"{len(found.aborts)} aborts at random moments", text))
+    if found.faults.moves:
+        rows.append(Row(f"{found.faults.moves} moves and evacuations with faults", _numbers(found.faults.counts)))
+        rows.append(Row("  faults", _numbers(found.faults.faults)))
     if found.writes:
         rows.append(Row("numbers that the guest wrote to its disk, and read again", str(found.writes)))
     rows.append(
@@ -283,28 +308,45 @@ def rows_of(found: Found) -> list[Row]:
     return rows
 
 
+def _numbers(counts: Mapping[str, int]) -> str:
+    return "; ".join(f"{number} {what}" for what, number in sorted(counts.items()))
+
+
 @dataclass(frozen=True)
 class Extent:
-    """The parts, the number of moves and of aborts, and the seed of their moments."""
+    """The parts, the numbers of moves, aborts and moves with faults, the seed of their moments, and where root disks
+    are.
+    """
 
     parts: frozenset[str]
     times: int
     aborts: int
+    faults: int
     seed: int
+    mode: str = "local"
     alone: bool = False
     """Whether the same commands without Novella are omitted."""
 
 
 def measure(found: Found, folder: Path, extent: Extent, say: Callable[[str], None]) -> None:
     """Measure in a cloud of its own, which is removed. Raises BenchError and OSError; results until then are kept."""
-    wanted, times = extent.parts, extent.times
-    cloud = Cloud(folder / "data", 0)
-    cloud.hosts = HOSTS
-    try:
-        say(f"bin/up --hosts {HOSTS}")
-        cloud.up()
-        mover = Mover(cloud)
-        image = None if extent.alone else cloud.data / GUEST_IMAGE
+    switch = Switch(DataFolder(folder / "data", CHECKOUT / "var").netns)
+    with settings(extent.mode, folder, switch, HOSTS) as pool:
+        cloud = Cloud(folder / "data", 0, CHECKOUT, **pool)
+        cloud.hosts = HOSTS
+        try:
+            say(f"bin/up --hosts {HOSTS}")
+            cloud.up()
+            _parts(found, cloud, folder, extent, say)
+        finally:
+            cloud.clean()
+
+
+def _parts(found: Found, cloud: Cloud, folder: Path, extent: Extent, say: Callable[[str], None]) -> None:
+    """Measure the parts in a cloud. Raises BenchError and OSError."""
+    wanted, times, mover = extent.parts, extent.times, Mover(cloud, extent.mode)
+    with contextlib.closing(mover):
+        image = None if extent.alone or extent.mode != "local" else cloud.data / GUEST_IMAGE
         mover.allow()
         if wanted & {"live", "aborts"}:
             say("live migrations")
@@ -316,11 +358,11 @@ def measure(found: Found, folder: Path, extent: Extent, say: Callable[[str], Non
         if "cold" in wanted:
             say("cold migrations")
             part_cold(mover, found, cloud.data, folder, times)
-        mover.close()
-        say("the doctor")
-        found.wrong += [f"doctor: {line}" for line in doctor(cloud)]
-    finally:
-        cloud.clean()
+        if "faults" in wanted and extent.faults:
+            say("moves with faults")
+            part_faults(mover, found, cloud, extent, say)
+    say("the doctor")
+    found.wrong += [f"doctor: {line}" for line in doctor(cloud)]
 
 
 def doctor(cloud: Cloud) -> list[str]:
@@ -340,7 +382,9 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bin/bench moves", description=__doc__)
     parser.add_argument("-n", "--times", type=int, default=6, metavar="N", help="moves of each kind (6)")
     parser.add_argument("--aborts", type=int, default=6, metavar="N", help="live migrations that are aborted (6)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the moments of aborts (random)")
+    parser.add_argument("--faults", type=int, default=0, metavar="N", help="moves and evacuations with faults (0)")
+    parser.add_argument("--mode", choices=MODES, default="local", help="where root disks are (local)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the moments of aborts and faults (random)")
     parser.add_argument("--only", choices=PARTS, action="append", help="a part; may be given several times")
     parser.add_argument(
         "--alone", action="store_true", help="without live migrations outside of Novella for comparison"
@@ -355,7 +399,13 @@ def main(arguments: list[str]) -> int:
         return 1
     seed = options.seed or random.SystemRandom().randrange(1, 1 << 30)
     extent = Extent(
-        frozenset(options.only or PARTS), max(options.times, 1), max(options.aborts, 0), seed, options.alone
+        frozenset(options.only or PARTS),
+        max(options.times, 1),
+        max(options.aborts, 0),
+        max(options.faults, 0),
+        seed,
+        options.mode,
+        options.alone,
     )
     found, began_at, ended = Found(), os.getloadavg()[0], False
     try:

@@ -105,9 +105,9 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def running(folder: Path) -> Generator[Cluster]:
-    """Run a Ceph cluster until the end of the block. Raises BenchError."""
-    place = Place()
+def running(folder: Path, place: Place | None = None) -> Generator[Cluster]:
+    """Run a Ceph cluster until the end of the block, in a place of its own by default. Raises BenchError."""
+    place = place or Place()
     program = str(Path(ceph.__file__))
     process: subprocess.Popen[str] | None = None
     try:
