@@ -101,7 +101,7 @@ _MACHINE = r"pc-(i440fx|q35)-\d{1,3}(\.\d{1,3}){1,2}"
 FIRMWARE, STATELESS, SECURE_BOOT, TPM_VERSION, TPM_MODEL, MACHINE = (
     Property("hw_firmware_type", values=("bios", "uefi"), trait="COMPUTE_FIRMWARE", everywhere=("bios",),
              meaning="the firmware"),
-    Property("hw_firmware_stateless", kind="switch", meaning="UEFI that forgets its variables"),
+    Property("hw_firmware_stateless", kind="switch", meaning="UEFI that does not store its variables"),
     Property("os_secure_boot", "os:secure_boot", values=("disabled", "optional", "required"), meaning="Secure Boot"),
     Property("hw_tpm_version", "hw:tpm_version", values=("1.2", "2.0"), trait="COMPUTE_SECURITY_TPM",
              meaning="the version of the TPM"),
@@ -131,7 +131,7 @@ VIF_MODEL, MULTIQUEUE, PACKED = (
              refused=dict.fromkeys(("netfront", "lan9118", "spapr-vlan", "sriov", "vmxnet"), _OTHERS),
              trait="COMPUTE_NET_VIF_MODEL", everywhere=("virtio",), meaning="the model of interfaces"),
     Property("hw_vif_multiqueue_enabled", "hw:vif_multiqueue_enabled", "switch",
-             meaning="a queue of each interface for each vCPU"),
+             meaning="each interface has a queue for each vCPU"),
     Property("hw_virtio_packed_ring", "hw:virtio_packed_ring", "switch", trait="COMPUTE_NET_VIRTIO_PACKED",
              meaning="packed rings of virtio devices"),
 )  # fmt: skip

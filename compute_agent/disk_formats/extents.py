@@ -42,7 +42,7 @@ def chunks(extents: Iterable[Extent], read: Callable[[int, int], bytes]) -> Iter
     for extent in _pieces(extents):
         held = b"" if extent.zero else read(extent.offset, extent.length)
         if not extent.zero and len(held) != extent.length:
-            raise ExtentsError("The disk ended before its end.")
+            raise ExtentsError("The disk is shorter than its stated size.")
         if held and held == _ZEROS[: extent.length]:
             extent, held = extent._replace(zero=True), b""
         if size + len(held) > CHUNK or len(table) == MOST_EXTENTS:

@@ -18,7 +18,7 @@ MOST_EXPANSION = 100
 """Limit of the disk's bytes for each byte of the file. Compressed operating systems have 2 to 5."""
 ALWAYS_ALLOWED = 256 << 20
 """Bytes to which any file may expand, however small it is: repeated text compresses very well."""
-SHARED = "is damaged: parts of it are named more than once"
+SHARED = "is damaged: it refers to a part of itself more than once"
 EXPANDS = f"would become more than {MOST_EXPANSION} times as large when it is unpacked"
 
 

@@ -136,7 +136,7 @@ class ImageCache:
         try:
             needed = bases_of(self._disks)
         except UnreadableDiskError as error:
-            log.warning("No image is removed from the cache, for a disk cannot be read: %s", error)
+            log.warning("No image is removed from the cache, because a disk cannot be read: %s", error)
             return
         for path in sorted(self._images(), key=_age, reverse=True):
             if path.name in needed or _age(path) < max_age:
@@ -226,9 +226,9 @@ class ImageCache:
                 out.write(piece)
                 progress.moved(size, image.size)
         if size < image.size:
-            raise ImageFetchError("The image could not be fetched.", detail=f"{size} of {image.size} bytes came")
+            raise ImageFetchError("The image could not be fetched.", detail=f"{size} of {image.size} bytes arrived")
         if digest.hexdigest() != image.hash_value:
-            raise ImageUnacceptableError(f"The bits of image {image.name!r} do not match its checksum.")
+            raise ImageUnacceptableError(f"The data of image {image.name!r} do not match its checksum.")
 
     def _flatten(self, source: Path, target: Path, image: ImageRef, virtual_size: int, stopped: Stopped) -> None:
         """Copy the content to a sparse raw file. The format is specified, never probed, and no other file is opened."""
@@ -301,7 +301,7 @@ def cached_name(image: ImageRef) -> str:
 def _check_needed(stopped: Stopped) -> None:
     """Raise StoppedError when the image is no longer needed."""
     if stopped():
-        raise StoppedError("The image was not fetched to its end.")
+        raise StoppedError("The image was not fetched completely.")
 
 
 def inspect(path: Path, image: ImageRef) -> int:

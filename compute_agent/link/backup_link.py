@@ -39,7 +39,7 @@ class BackupLink(PortalRequests, BackupOutlet):
         path = f"{_path(backup_id)}/chunks/{number}/{digest}"
         chunk = self._ask("GET", path, None, stopped, headers=_headers(done), longest=2 * LONGEST)
         if hashlib.sha256(chunk).hexdigest() != digest:
-            raise BackupTransferError("The backup could not be fetched.", detail=f"chunk {number} is not what it was")
+            raise BackupTransferError("The backup could not be fetched.", detail=f"chunk {number} has changed")
         return chunk
 
 

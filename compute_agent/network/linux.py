@@ -309,7 +309,7 @@ class LinuxNetwork(HostNetwork):
         try:
             self._bring(EVERYTHING)
         except RetryableHostError as error:
-            log.warning("the host's network is not whole: %s (%s)", error, error.detail)
+            log.warning("the host's network is not complete: %s (%s)", error, error.detail)
 
     def _unplug_ports(self, ports: list[PortRef]) -> None:
         """Remove interfaces that are no longer recorded."""

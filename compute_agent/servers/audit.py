@@ -117,7 +117,7 @@ def find_leftovers(services: HostServices, described: set[str]) -> list[Leftover
         leftovers = services.driver.leftovers() + services.network.leftovers(before)
         guests = before | {guest.uuid for guest in services.driver.guests()}
     except HostError as error:
-        log.warning("Could not look for what is left over: %s %s", error.message, error.detail)
+        log.warning("Could not look for leftovers: %s %s", error.message, error.detail)
         return None
     lost = [Leftover(kind="domain", name=uuid, subject_id=uuid) for uuid in sorted(before - described)]
     return lost + [each for each in leftovers if each.subject_id not in guests]

@@ -26,5 +26,5 @@ def restore(host: HostServices, uuid: str, digest: str, stopped: Stopped) -> Non
 
 def _outlet(host: HostServices) -> FirmwareOutlet:
     if host.firmware is None:
-        raise UnsupportedError("This host transfers no firmware states.")
+        raise UnsupportedError("This host cannot transfer firmware states.")
     return host.firmware

@@ -72,9 +72,9 @@ class AttachInterface(GuestHandler[AttachInterfaceRequest]):
             self.driver.detach_interface(before, request.port)
             self.network.unplug_interface(before, request.port)
         except Exception as failure:
-            log.exception("Server %s: an interface could not be taken back.", before.uuid)
+            log.exception("Server %s: an interface could not be detached again.", before.uuid)
             reason = error.message if isinstance(error, HostError) else "The host could not plug the interface in."
-            raise NotTakenBackError(f"{reason} The interface could not be taken back.") from failure
+            raise NotTakenBackError(f"{reason} The interface could not be detached again.") from failure
 
 
 class DetachInterface(GuestHandler[DetachInterfaceRequest]):

@@ -99,7 +99,7 @@ class Receive(ServerHandler[ReceiveLiveRequest]):
     def _reception(self, context: CommandContext, request: ReceiveLiveRequest, arrival: Arrival) -> Iterator[Reception]:
         """Return the reception of the guest. It stops listening at the end of the command, or when the agent stops."""
         if self.host.migrations is None:
-            raise UnsupportedError("This host receives no guests.")
+            raise UnsupportedError("This host cannot receive guests.")
         uuid, network = request.instance.uuid, self.host.network
         switch, adopt = partial(network.switch, uuid, here=True), partial(network.adopt, uuid)
         with closing(Reception(self.host.migrations, arrival, request.source, switch, adopt)) as reception:
@@ -163,7 +163,7 @@ class Send(ServerHandler[SendLiveRequest]):
         if context.begun:
             return await self._interrupted(context)
         if self.host.migrations is None:
-            raise UnsupportedError("This host migrates no guests.")
+            raise UnsupportedError("This host cannot migrate guests.")
         send = partial(self._send, self.host.migrations, uuid, request, context.stopped)
         try:
             await context.run_steps([Step(MIGRATE_GUEST, send)])

@@ -32,7 +32,7 @@ from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import UnsupportedError
 
-NO_TRANSFER = "This host does not move guests."
+NO_TRANSFER = "This host cannot move guests."
 
 
 class SendGuest(ServerHandler[SendGuestRequest]):

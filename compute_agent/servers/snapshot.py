@@ -65,7 +65,7 @@ class Snapshot(GuestHandler[SnapshotRequest]):
         """Return the steps for the image; ``held`` removes the copy."""
         outlet, uuid = self.host.outgoing, context.subject.id
         if outlet is None:
-            raise UnsupportedError("This host sends no images.")
+            raise UnsupportedError("This host cannot send images.")
         copy = held.enter_context(outlet.file(context.command.id))
         facts: dict[str, str] = {}
 

@@ -63,9 +63,9 @@ class AttachVolume(GuestHandler[AttachVolumeRequest]):
         try:
             self.driver.detach_volume(before, disk, force=True)
         except Exception as failure:
-            log.exception("Server %s: volume %s could not be taken back.", spec.uuid, disk.id)
+            log.exception("Server %s: volume %s could not be detached again.", spec.uuid, disk.id)
             reason = error.message if isinstance(error, HostError) else "The host could not attach the volume."
-            raise VolumeNotTakenBackError(f"{reason} The volume could not be taken back.") from failure
+            raise VolumeNotTakenBackError(f"{reason} The volume could not be detached again.") from failure
 
 
 class DetachVolume(GuestHandler[DetachVolumeRequest]):

@@ -367,7 +367,7 @@ class Volumes:
         outgoing, volume = self._outside.outgoing, request.volume
         driver = self.driver(volume.pool_id)
         if outgoing is None:
-            raise UnsupportedError("This host sends no images.")
+            raise UnsupportedError("This host cannot send images.")
         name = moments.moment(driver, moments.IMAGE, request.image_id)
         with outgoing.file(request.image_id) as path:
             with self._moment(driver, volume, name, stopped):

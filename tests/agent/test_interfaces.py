@@ -202,7 +202,7 @@ async def test_what_cannot_be_taken_back_is_reported(tmp_path: Path) -> None:
         end = await stage.do(attach(spec))
         assert (end.error_code, end.message) == (
             "not_taken_back",
-            "No room on the bus. The interface could not be taken back.",
+            "No room on the bus. The interface could not be detached again.",
         )
 
 

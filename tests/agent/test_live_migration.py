@@ -398,7 +398,7 @@ async def test_a_guest_that_has_lost_its_disk_is_removed_and_not_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin_within: float
 ) -> None:
     def expelled(self: FakeArrival) -> None:
-        raise DiskLostError("Another host has the volume by now.")
+        raise DiskLostError("Another host has acquired the volume.")
 
     monkeypatch.setattr(FakeArrival, "settle", expelled)
     spec = make_spec()

@@ -71,7 +71,7 @@ def prepare_namespace() -> None:
     try:
         links.write_sysctl(ESTABLISHED, IDLE)
     except RetryableHostError as error:
-        log.warning("idle connections are tracked for long: %s", error.detail)
+        log.warning("the timeout of idle connections cannot be shortened: %s", error.detail)
 
 
 def prepare_fragments() -> None:
@@ -105,7 +105,11 @@ def warnings(now: Tracking | None) -> list[str]:
     if now is None or now.entries < now.limit * FULL:
         return []
     text = f"This host tracks {now.entries} connections of guests, and its kernel can track {now.limit}"
-    most = f" Interface {now.port} has begun the most: {now.largest} of the {now.share} it may." if now.port else ""
+    most = (
+        f" Interface {now.port} has begun the most connections: {now.largest} of at most {now.share}."
+        if now.port
+        else ""
+    )
     return [f"{text} (nf_conntrack_max).{most}"]
 
 

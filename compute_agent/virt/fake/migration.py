@@ -208,11 +208,11 @@ class FakeArrival(Arrival):
         try:
             self._offered = msgspec.msgpack.decode(offer, type=Offered)
         except msgspec.DecodeError as error:
-            raise UnsupportedError("The other host has sent no plausible guest.", detail=str(error)) from error
+            raise UnsupportedError("The other host has not sent a valid guest.", detail=str(error)) from error
         firmware = self._offered.firmware or FirmwareState()
         has_tpm = bool(guest_hardware(self._spec).tpm_version)
         if self._offered.guest.uuid != self._spec.uuid or bool(firmware.tpm_key) != has_tpm:
-            raise UnsupportedError("The other host has sent no plausible guest.")
+            raise UnsupportedError("The other host has not sent a valid guest.")
         return b""
 
     def prepare(self, begun: bytes) -> bytes:

@@ -73,7 +73,7 @@ class FakeVolumes(FakeGuestDisks):
             if find(guest, old) is None:
                 raise RetryableHostError("The guest does not have the volume.")
             if guest.power not in ON:
-                raise UnsupportedError("A volume can be swapped only while its guest is on.")
+                raise UnsupportedError("A volume can be swapped only while its guest is running.")
         self._targets.add(new.connection.export)
         try:
             self._copy(stopped)

@@ -62,11 +62,11 @@ def file_of(xml: str, name: str) -> tuple[str, str]:
 
 def _parsed(text: str) -> ET.Element:
     if len(text) > MOST_BYTES or "<!" in text:
-        raise UnsupportedError("The other host has sent no plausible guest.")
+        raise UnsupportedError("The other host has not sent a valid guest.")
     try:
         return ET.fromstring(text)  # noqa: S314 - no DOCTYPE, and bounded
     except ET.ParseError as error:
-        raise UnsupportedError("The other host has sent no plausible guest.", detail=str(error)) from error
+        raise UnsupportedError("The other host has not sent a valid guest.", detail=str(error)) from error
 
 
 def _copy_machine(mine: ET.Element, other: ET.Element) -> None:
@@ -74,7 +74,7 @@ def _copy_machine(mine: ET.Element, other: ET.Element) -> None:
     machine = source.get("machine", "") if source is not None else ""
     match = MACHINE.fullmatch(machine)
     if target is None or match is None or ("q35" in target.get("machine", "")) != (match[1] == "q35"):
-        raise UnsupportedError("The other host has sent no plausible machine.", detail=machine[:64])
+        raise UnsupportedError("The other host has not sent a valid machine.", detail=machine[:64])
     target.set("machine", machine)
 
 

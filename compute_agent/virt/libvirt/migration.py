@@ -304,10 +304,10 @@ class _LibvirtArrival(Arrival):
         try:
             decoded = msgspec.msgpack.decode(offer, type=Offer)
         except msgspec.DecodeError as error:
-            raise UnsupportedError("The other host has sent no plausible guest.", detail=str(error)) from error
+            raise UnsupportedError("The other host has not sent a valid guest.", detail=str(error)) from error
         plausible = all(DISK_NAME.fullmatch(name) and 0 < size <= LARGEST_DISK for name, size in decoded.sizes.items())
         if not plausible or len(decoded.sizes) > MOST_DISKS or len(decoded.seed) > MOST_SEED:
-            raise UnsupportedError("The other host has sent no plausible guest.")
+            raise UnsupportedError("The other host has not sent a valid guest.")
         decoded.post_copy = decoded.post_copy and can_post_copy(self._paths.account, self._connection.getVersion())
         self._offer = decoded
         own = self._driver._xml(self._spec, self._attempt)

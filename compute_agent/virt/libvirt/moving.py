@@ -42,7 +42,7 @@ class MoveOperations(Domains):
                 raise UnsupportedError("The guest is suspended.")
         paths = self._paths.instance(uuid)
         if aside(paths.root_disk).exists():
-            raise RetryableHostError("The guest's disk is still being written together after a resize.")
+            raise RetryableHostError("The guest's disk is still being merged after a resize.")
         named = {ROOT: paths.root_disk, EPHEMERAL: paths.ephemeral_disk, SWAP: paths.swap_disk}
         named |= {path.name.removesuffix(".raw"): path for path in paths.local_files}
         files = tuple(SentFile(name, path) for name, path in named.items() if path.exists())

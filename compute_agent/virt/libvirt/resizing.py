@@ -32,7 +32,7 @@ LOOK_FIRST, LOOK_LAST = 0.02, 0.5
 ROUNDS = 5
 """Maximum retries if the guest starts or stops in the meantime."""
 _NOT_MADE = "The host could not create the guest's larger disk."
-_NOT_KEPT = "The guest's disk could not be written together yet."
+_NOT_KEPT = "The guest's disk could not be merged yet."
 
 
 def aside(disk: Path) -> Path:
@@ -141,7 +141,7 @@ def _write_together(domain: Any | None, disk: Path, before: Path) -> None:
             return
         if _free(disk.parent) < needed:
             raise RetryableHostError("The host has no space to merge the disk.", detail=f"{needed} bytes")
-        with translated("write the guest's disk together"):
+        with translated("merge the guest's disk"):
             if domain is not None and domain.isActive():
                 _by_qemu(domain, disk, under)
                 continue
@@ -164,7 +164,7 @@ def _by_qemu(domain: Any, disk: Path, under: str | None) -> None:
     except libvirt.libvirtError as error:
         if domain.isActive():
             raise
-        log.info("A guest went off while its disk was written together: %s", error)
+        log.info("A guest stopped while its disk was merged: %s", error)
 
 
 # --- empty disks ------------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ AGENT_SECONDS = 5
 THAWS = 5
 ALONE = nullcontext()
 """The argument ``begin`` of ``copy_disk`` for callers without concurrent copies."""
-_NOT_FROZEN = "The guest's image demands frozen file systems (os_require_quiesce), and"
+_NOT_FROZEN = "The guest's image requires frozen file systems (os_require_quiesce), but"
 _NOT_COPIED = "The guest's disk could not be copied."
 _BROKEN_OFF = "The copy of the disk was stopped."
 

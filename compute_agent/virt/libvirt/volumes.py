@@ -76,7 +76,7 @@ class VolumeOperations(Domains):
 
     def refresh_volume(self, spec: InstanceSpec, disk: GuestDisk) -> None:
         domain, disk = self._domain(spec.uuid), self._reachable(disk)
-        with translated("bring the guest's disk to its volume"):
+        with translated("update the guest's disk to its volume"):
             if domain.isActive():
                 running = table.find(tree_of(domain, RUNS), disk)
                 if running is None:
@@ -94,7 +94,7 @@ class VolumeOperations(Domains):
                 if element is None:
                     raise RetryableHostError("The guest does not have the volume.")
                 if not domain.isActive():
-                    raise UnsupportedError("A volume can be swapped only while its guest is on.")
+                    raise UnsupportedError("A volume can be swapped only while its guest is running.")
                 if not swapping.is_on(element, new):  # otherwise an earlier agent died in the last step
                     reopening.wake(domain, _index(element))
                     swapping.copy(domain, target_of(element), new, stopped)
@@ -206,7 +206,7 @@ class VolumeOperations(Domains):
         """Remove the remains of an interrupted attachment of the same disk from QEMU, which libvirt does not know."""
         device = f"{table.ALIAS}{disk.attachment_id}"
         if disk.attachment_id and device in _devices(domain):
-            log.warning("A volume that %s was just being given is taken back first.", domain.name())
+            log.warning("The remains of an interrupted attachment are removed from %s first.", domain.name())
             monitor.execute(domain, "device_del", {"id": device})
             deadline = time.monotonic() + LETS_GO_WITHIN
             while device in _devices(domain):

@@ -46,7 +46,7 @@ async def read(reader: asyncio.StreamReader) -> Frame:
     """Read a frame. Raises EOFError at the end of the connection, MigrationFailedError for anything else."""
     length = int.from_bytes(await reader.readexactly(LENGTH), "big")
     if length > MOST_BYTES:
-        raise MigrationFailedError("The other host sent too much.")
+        raise MigrationFailedError("The other host sent a message that is too long.")
     try:
         return msgspec.msgpack.decode(await reader.readexactly(length), type=Frame)
     except msgspec.DecodeError as error:

@@ -184,7 +184,7 @@ def forbid(allowed: set[str]) -> list[int]:
         raise OSError("seccomp: the filter was not loaded")
     notifications = [library.seccomp_notify_fd(context)] if asks else []
     if any(each < 0 for each in notifications):
-        raise OSError("seccomp: the kernel cannot ask (Linux 5.5 and libseccomp 2.5 can)")
+        raise OSError("seccomp: no notifications are available; they need Linux 5.5 and libseccomp 2.5")
     library.seccomp_release(context)
     return notifications
 

@@ -31,7 +31,7 @@ class Reaper:
     def __init__(self) -> None:
         """Make this process the parent of orphans that descend from it (PR_SET_CHILD_SUBREAPER)."""
         if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-            log.warning("orphans of this process stay with the machine's first process")
+            log.warning("orphans of this process are adopted by the machine's first process")
         self._session = os.getsid(0)
         threading.Thread(target=self._run, name="reaper", daemon=True).start()
 

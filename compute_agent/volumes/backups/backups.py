@@ -126,10 +126,12 @@ def _check(chain: Mapping[str, StoredBackup]) -> None:
     below = ""
     for backup_id, stored in chain.items():
         if stored.parent_id != below and stored.parent_id:
-            raise BackupTransferError("The chain of backups is not whole.", detail=f"{backup_id} on {stored.parent_id}")
+            raise BackupTransferError(
+                "The chain of backups is not complete.", detail=f"{backup_id} on {stored.parent_id}"
+            )
         below = backup_id
     if not chain or next(iter(chain.values())).parent_id:
-        raise BackupTransferError("The chain of backups has no beginning.")
+        raise BackupTransferError("The chain of backups does not begin with a full backup.")
 
 
 def _write(handle: int, chunk: bytes, disk_bytes: int, *, hollow: bool) -> None:
@@ -161,5 +163,5 @@ def _write_all(handle: int, data: bytes | memoryview, offset: int) -> None:
 
 def _there(outlet: BackupOutlet | None) -> BackupOutlet:
     if outlet is None:
-        raise UnsupportedError("This host sends no backups.")
+        raise UnsupportedError("This host cannot send backups.")
     return outlet

@@ -393,7 +393,7 @@ class RbdDriver(VolumeDriver):
             image = _image(volume_id)
             host, address = self._joined(image)
             if host != self.settings.host:
-                raise VolumeInUseError("Another host has the volume by now.")
+                raise VolumeInUseError("Another host has acquired the volume.")
             self.images.set_meta(image, OWNER, host)
             self.images.fence(image, address)
             self.rename(volume_id, new_id)

@@ -101,7 +101,7 @@ def flatten(layers: Layers, volume_id: str, state: State, run: Run, daemon: Open
     failed = concluded(daemon, job, stopped).get("error")
     dismissed(daemon, job)
     if failed and stopped():
-        raise StoppedError("The layers were not copied to the end.")
+        raise StoppedError("The layers were not copied completely.")
     if failed:
         raise DaemonError(f"{job}: {failed}", "GenericError")
     _save(layers, volume_id, state, run, daemon)

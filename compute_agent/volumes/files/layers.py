@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 STATE, LOCK, DAEMON_LOCK, HOLDER = "state.json", "lock", "daemon.lock", "holder"
 POOL_LOCK = "pool.lock"
-NOT_THERE = "The folder of the pool does not have the pool: is it mounted?"
+NOT_THERE = "The folder of the pool does not contain the pool: is it mounted?"
 IMAGE = "image/"
 """The prefix of ``Layer.below`` for an image; for a layer it is ``VOLUME/NUMBER``."""
 TRIES, PAUSE = 25, 0.02

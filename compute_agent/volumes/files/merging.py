@@ -72,7 +72,7 @@ def _merge(layers: Layers, volume_id: str, state: State, three: Three, daemon: O
         _write_down(layers, volume_id, state, three)
     _forget(volume_id, state, three, daemon)
     if failed and stopped():
-        raise StoppedError("The layers were not merged to the end.")
+        raise StoppedError("The layers were not merged completely.")
     if failed:
         raise DaemonError(f"{job}: {failed}", "GenericError")
 

@@ -36,7 +36,7 @@ class CephError(PoolUnavailableError):
 
     def __init__(self, detail: str, number: int | None = None) -> None:
         """``detail``: the message of Ceph's program. ``number``: its error number."""
-        super().__init__("The storage cluster did not do it.", detail=detail)
+        super().__init__("The storage cluster did not complete the operation.", detail=detail)
         self.number = number
 
 
@@ -374,5 +374,5 @@ class CephImages:
             run_long(*command, limits=LONG, stopped=stopped)
         except ProgramError as error:
             if stopped():
-                raise StoppedError("The copy was not made to its end.") from error
+                raise StoppedError("The copy was not completed.") from error
             raise CephError(str(error), error.number) from error
