@@ -108,10 +108,10 @@ class ServiceChangeView(VolumeView):
             raise NotFoundError("Unknown action")
         if verb in {"failover_host", "failover"}:
             policy.enforce(self.context, "volume:failover_host", {})
-            raise NotOfferedError("Pools are not replicated, so that there is nothing to fail over to.")
+            raise NotOfferedError("Pools are not replicated, so there is nothing to fail over to.")
         if verb in {"set-log", "get-log"}:
             self.require((3, 32))
-            raise NotOfferedError("Levels of logs are changed with the settings of each process.")
+            raise NotOfferedError("The settings of each process determine its log levels.")
         body = self.checked_body()
         if "host" not in body:
             raise InvalidInputError("Missing required element 'host' in request body.", field="host")
@@ -257,7 +257,7 @@ def _no_cluster(context: RequestContext, name: object) -> NoReturn:
 
 
 def _no_cleanup(context: RequestContext) -> NoReturn:
-    raise NotOfferedError("Work of a lost worker is taken up by the other workers automatically.")
+    raise NotOfferedError("The other workers automatically continue the work of a lost worker.")
 
 
 _CLUSTERS = Call(

@@ -288,7 +288,7 @@ def _measured_host(view: ComputeView, hypervisor_id: str) -> tuple[uuid.UUID]:
 
 def _of_project(context: RequestContext, *, span: Span, points: int | None) -> Measures:
     if context.project_id is None:
-        raise NotFoundError("The token is for no project.")
+        raise NotFoundError("The token is not scoped to a project.")
     return measures.of_project(context.project_id, span, points)
 
 

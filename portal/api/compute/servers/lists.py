@@ -154,7 +154,9 @@ def _tags(value: str, name: str) -> list[str]:
     if len(tags) > 50:
         raise InvalidInputError(f"Invalid input for query parameters {name}. At most 50 tags.", field=name)
     if "\0" in value:
-        raise InvalidInputError(f"Invalid input for query parameters {name}. No tag has a NUL in it.", field=name)
+        raise InvalidInputError(
+            f"Invalid input for query parameters {name}. A tag must not contain a NUL character.", field=name
+        )
     return tags
 
 

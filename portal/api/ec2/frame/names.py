@@ -225,7 +225,9 @@ def of_amazon(arguments: Mapping[str, Any], own_type: str) -> dict[str, Any] | N
     """
     given_with = {name: arguments[name] for name in (*SPEEDS, "VolumeType") if arguments.get(name) is not None}
     if given_with.keys() & SPEEDS and (own_type or "VolumeType" not in given_with):
-        raise errors.unsupported("How fast a volume is follows from its type: name one without Iops and Throughput")
+        raise errors.unsupported(
+            "The volume type determines the performance of a volume: specify a type, without Iops and Throughput"
+        )
     return given_with if given_with and not own_type else None
 
 

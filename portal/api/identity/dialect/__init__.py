@@ -193,7 +193,7 @@ class ResourceView(frame.ResourceView):
             if value != attribute.value_of(self.record):
                 raise attribute.fixed(f"Update of `{name}` is not allowed.", field=name)
         elif attribute.refused:
-            raise InvalidInputError(f"Invalid input for field/attribute {name}. It is given by the cloud.", field=name)
+            raise InvalidInputError(f"Invalid input for field/attribute {name}. The cloud sets it.", field=name)
 
 
 class ListView(ResourceView, frame.ListView):

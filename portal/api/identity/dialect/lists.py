@@ -150,8 +150,8 @@ LIST_PAGES = Pages()
 SORTING = Sorting(
     unknown_key="sort_key must be one of {known}.",
     unknown_way="sort_dir must be asc or desc.",
-    mismatch="There are more sort_key or sort_dir than can be.",
-    too_many="There are more sort_key or sort_dir than can be.",
+    mismatch="There are too many sort_key or sort_dir parameters.",
+    too_many="There are too many sort_key or sort_dir parameters.",
     without=("name",),
 )
 SORTING_IN_MEMORY = replace(SORTING, without=(), mismatch="")
@@ -269,7 +269,9 @@ class Paged(Lists):
                 filters.append((each.lookup, value))
         for field, number in comparisons.items():
             if number > MOST_COMPARISONS:
-                raise InvalidInputError(f"A list is narrowed by at most {MOST_COMPARISONS} comparisons.", field=field)
+                raise InvalidInputError(
+                    f"A list can be filtered by at most {MOST_COMPARISONS} comparisons.", field=field
+                )
         page, sort = LIST_PAGES.read(request), SORTING.read(query, {name: name for name in self.sort_keys})
         return Part(filters, sort, page.limit, page.marker)
 

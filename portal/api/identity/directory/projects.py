@@ -119,7 +119,7 @@ def _create_domain(view: base.CollectionView, values: Values) -> Domain:
     values.pop("is_domain")
     for name in ("parent_id", "domain_id"):
         if values.pop(name, None):
-            raise InvalidInputError("Only projects below nothing are allowed to act as domains.", field=name)
+            raise InvalidInputError("Only root projects are allowed to act as domains.", field=name)
     return create_domain(values.pop("name"), **values)
 
 

@@ -79,7 +79,7 @@ def read_filters(request: Request) -> Json:
         else:
             filters[each.lookup] = value
     if sum(len(filters.get(name, ())) for name in ("tags", "times", "properties")) > MOST_FILTERS:
-        msg = f"A list can be narrowed by at most {MOST_FILTERS} tags, times and additional properties."
+        msg = f"A list can be filtered by at most {MOST_FILTERS} tags, times and additional properties."
         raise InvalidInputError(msg)
     return filters
 

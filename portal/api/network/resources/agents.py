@@ -192,7 +192,7 @@ class AutoAllocatedTopologyView(views.NetworkView):
         """
         project = self._requested_project()
         if project is None and self.kwargs["project_id"].lower() in OWN:
-            raise InvalidInputError("The topology is a project's: name one by its id.", field="project_id")
+            raise InvalidInputError("A topology belongs to a project: specify the project's id.", field="project_id")
         if project is None or (project != self.context.project_id and not projects_by_id([project])):
             raise NotFoundError(f"Project {self.kwargs['project_id'][:64]} could not be found.")
         return project

@@ -191,7 +191,7 @@ def _reset(view: dialect.ActionsView, group_id: str, body: Any) -> None:
 def _create_from(view: dialect.ActionsView, _: str, body: Any) -> frame.Json:
     named = [name for name in ("group_snapshot_id", "source_group_id") if body.get(name)]
     if len(named) != 1:
-        raise InvalidInputError("Name either group_snapshot_id or source_group_id.", field="source_group_id")
+        raise InvalidInputError("Specify either group_snapshot_id or source_group_id.", field="source_group_id")
     made = groups.create_group_from(
         view.context,
         **{named[0]: body[named[0]]},

@@ -154,7 +154,7 @@ def _force_detach(view: ActionsView, volume_id: str, body: Any) -> None:
 
 def _attach(view: ActionsView, volume_id: str, body: Any) -> None:
     if not body.get("instance_uuid") and not body.get("host_name"):
-        raise InvalidInputError("Name the server, instance_uuid, or the host, host_name.", field="instance_uuid")
+        raise InvalidInputError("Specify the server (instance_uuid) or the host (host_name).", field="instance_uuid")
     mode = body.get("mode", "rw")
     outside.attach(view.context, volume_id, body.get("instance_uuid"), body["mountpoint"], mode)
 
@@ -247,7 +247,7 @@ def _retype(view: ActionsView, volume_id: str, body: Any) -> None:
 
 def _migrate(view: ActionsView, volume_id: str, body: Any) -> None:
     if body.get("cluster"):
-        raise InvalidInputError("There are no clusters; name a host.", field="cluster")
+        raise InvalidInputError("There are no clusters: specify a host.", field="cluster")
     if not body.get("host"):
         raise InvalidInputError("Missing required element 'host' in request body.", field="host")
     try:

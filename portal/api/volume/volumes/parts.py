@@ -224,11 +224,11 @@ class ManageableView(ResourceView):
         """List by name; ``sort=size:desc``, ``limit`` and ``offset``."""
         named = request.query_params.get("host", "")
         if not named:
-            raise InvalidInputError("Name the pool by host: HOST@DRIVER#POOL.", field="host")
+            raise InvalidInputError("Specify the pool in host: HOST@DRIVER#POOL.", field="host")
         found = self.unmanaged(pool_of(named))
         key, _, way = request.query_params.get("sort", "reference:asc").partition(":")
         if key not in SORTS or way not in ("", "asc", "desc"):
-            raise InvalidInputError(f"These lists are sorted by {' and '.join(SORTS)}, asc or desc.", field="sort")
+            raise InvalidInputError(f"These lists can be sorted by {' and '.join(SORTS)}, asc or desc.", field="sort")
         found.sort(key=lambda each: (each.size_gb if key == "size" else 0, each.name), reverse=way == "desc")
         return {self.listed: [self.shape(each) for each in found[listing.LIST_PAGES.read_slice(request)]]}
 
@@ -248,7 +248,7 @@ class ManageableView(ResourceView):
 def reference_of(body: Json) -> str:
     """Return the name in the pool that a request refers to. Raises InvalidInputError."""
     if body["ref"].keys() != {REFERENCE}:
-        raise InvalidInputError(f"A disk or snapshot is named by its {REFERENCE}, and by nothing else.", field="ref")
+        raise InvalidInputError(f"Specify the disk or snapshot by its {REFERENCE} only.", field="ref")
     return str(body["ref"][REFERENCE])
 
 

@@ -221,9 +221,7 @@ def register(call: Call) -> Shape:
     architecture = call.get("Architecture")
     if architecture is not None:
         if architecture not in ARCHITECTURES:
-            raise errors.unsupported(
-                f"This cloud does not support guests of the architecture {architecture} in this cloud"
-            )
+            raise errors.unsupported(f"This cloud does not support guests of the architecture {architecture}")
         properties["hw_architecture"] = ARCHITECTURES[architecture]
     disks = _disks(call)
     with _named_alone(call, name):

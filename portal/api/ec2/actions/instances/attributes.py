@@ -275,7 +275,10 @@ def check_sources(call: Call, port: Port, *, requested: bool) -> None:
 def _set_source_check(call: Call, instance: Instance, value: object) -> None:
     interfaces = shapes.related_records([instance]).interfaces.get(instance.id, ())
     if len(interfaces) != 1:
-        raise Ec2Error("InvalidInstanceID", "The instance has not one interface: change the attribute of an interface")
+        raise Ec2Error(
+            "InvalidInstanceID",
+            "The instance does not have exactly one interface: change the attribute of the interface instead",
+        )
     if value == interfaces[0].port_security:
         return
     call.enforce("update_port", target={"project_id": interfaces[0].project_id})

@@ -112,7 +112,7 @@ def _volume(call: Call, name: str, volume: Arguments, image: _Image) -> DiskRequ
     if strange:
         raise errors.unsupported(f"The parameter BlockDeviceMapping.Ebs.{strange[0]} is not supported by this cloud")
     if volume.get("Encrypted"):
-        raise errors.unsupported("Whether a volume is encrypted follows from its type: name one that is")
+        raise errors.unsupported("The volume type determines whether a volume is encrypted: specify an encrypted type")
     key, size, snapshot = _key(name), volume.get("VolumeSize"), volume.get("SnapshotId")
     before = image.disks.get(key)
     if size is None and not snapshot and key and before is None:

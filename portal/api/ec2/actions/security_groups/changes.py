@@ -31,7 +31,7 @@ def create_security_group(call: Call) -> Shape:
     if name.lower() == DEFAULT_NAME:
         raise Ec2Error("InvalidGroup.Reserved", f"The security group '{name}' is reserved")
     if name.startswith(f"{names.GROUP.prefix}-"):
-        raise errors.invalid_value("GroupName", name, "A group's name does not begin with 'sg-'.")
+        raise errors.invalid_value("GroupName", name, "A group's name must not begin with 'sg-'.")
     vpc = names.one(names.VPC, call.arguments["VpcId"], vpc_networks_for(call.context)) if call.get("VpcId") else None
     specified = tags.specified(call, names.GROUP)
     duplicate = Ec2Error("InvalidGroup.Duplicate", f"The security group '{name}' already exists")

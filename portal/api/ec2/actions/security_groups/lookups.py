@@ -216,7 +216,7 @@ class Groups:
         if not own:
             raise no_such_name(name)
         if len(own) > 1:
-            msg = f"Several security groups are named '{name[:255]}'. Name one by its id."
+            msg = f"Several security groups are named '{name[:255]}'. Specify one by its id."
             raise Ec2Error("InvalidParameterValue", msg)
         return own[0]
 

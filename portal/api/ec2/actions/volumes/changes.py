@@ -280,9 +280,13 @@ def _check_promised(call: Call, made: Volume) -> None:
     created.
     """
     if call.get("Encrypted", False) and not made.encryption_key:
-        raise errors.unsupported("Whether a volume is encrypted follows from its type: name a VolumeType that is")
+        raise errors.unsupported(
+            "The volume type determines whether a volume is encrypted: specify an encrypted VolumeType"
+        )
     if call.get("MultiAttachEnabled", False) and not made.multiattach:
-        raise errors.unsupported("Whether several instances may have a volume follows from its type: name one")
+        raise errors.unsupported(
+            "The volume type determines whether several instances may attach a volume: specify a type that allows it"
+        )
 
 
 @action("DeleteVolume", "volume:delete", takes="VolumeId", missing=KIND.missing)

@@ -238,7 +238,7 @@ def disassociate_route_table(call: Call) -> Shape:
     associations = {**ids.given(association, subnets), **ids.ids_of(association, always)}
     requested = next((each for each, ec2_id in associations.items() if ec2_id == specified), None)
     if any(vpc.network.id == requested for table in tables for vpc in table.main_of):
-        raise errors.invalid_value("AssociationId", specified, "The main route table is not disassociated.")
+        raise errors.invalid_value("AssociationId", specified, "The main route table cannot be disassociated.")
     table = next((table for table in tables if requested in table.subnets), None)
     if table is None or requested is None:
         raise names.not_found(names.ROUTE_ASSOCIATION, [specified])

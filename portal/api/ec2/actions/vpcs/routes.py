@@ -58,7 +58,7 @@ def delete_route(call: Call) -> Shape:
     table = _table(call)
     destination = _destination(call)
     if destination in local_ranges(table):
-        raise errors.invalid_value("DestinationCidrBlock", destination, "The local route is not deleted.")
+        raise errors.invalid_value("DestinationCidrBlock", destination, "The local route cannot be deleted.")
     if destination not in _there(call, table):
         raise Ec2Error(NO_ROUTE, f"no route with destination-cidr-block {destination} in route table")
     _remove(call, table, destination)
@@ -114,7 +114,7 @@ def _gateway(call: Call, table: Table) -> InternetGateway | None:
     if target is None:
         return None
     if target == LOCAL:
-        raise errors.unsupported("Local routes exist without being created")
+        raise errors.unsupported("Local routes exist automatically")
     gateway = gateway_named(call, target)
     if gateway.router_id != table.router.id:
         msg = f"route table {call.arguments['RouteTableId']} and network gateway {target} belong to different networks"

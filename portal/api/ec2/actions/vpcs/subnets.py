@@ -74,7 +74,7 @@ def _range6(call: Call) -> netaddr.IPNetwork:
     except ValueError:
         raise errors.invalid_value("Ipv6CidrBlock", cidr, "This is not a valid CIDR block.") from None
     if whole.version != 6 or whole.prefixlen != 64:
-        raise Ec2Error(RANGE, f"The CIDR '{cidr}' is invalid: it is no /64 of IPv6.")
+        raise Ec2Error(RANGE, f"The CIDR '{cidr}' is invalid: it is not an IPv6 /64.")
     return whole
 
 
@@ -87,7 +87,7 @@ def _check_zone(call: Call) -> None:
         if zone not in hosts.availability_zones():
             raise errors.invalid_value(parameter, zone, "There is no availability zone of this name.")
         if zone != subnet_zone():
-            raise errors.unsupported("A subnet is in every availability zone here: name none")
+            raise errors.unsupported("A subnet is in every availability zone here: do not specify one")
 
 
 @action(
