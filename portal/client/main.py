@@ -22,8 +22,8 @@ STOPPED = 130
 
 _EPILOG = """Credentials are specified as for the openstack command: --os-cloud, OS_CLOUD or the OS_ variables.
 Exit codes: 0 done, 1 failed, 2 wrong command line, 3 not signed in, 4 no such server or address, 5 not allowed, 6 the
-server or its port accepts no connection, 7 too many tunnels, 8 the cloud does not answer, 9 closed before its end.
-novella ssh ends with the code of ssh."""
+server or its port accepts no connection, 7 too many tunnels, 8 the cloud does not answer, 9 the connection was
+interrupted. novella ssh ends with the code of ssh."""
 
 
 def command() -> int:

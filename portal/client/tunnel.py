@@ -39,8 +39,8 @@ CODES = {
     4401: (NOT_SIGNED_IN, "The token is no longer valid."),
     4403: (FORBIDDEN, "You may not reach this server."),
     4404: (NOT_FOUND, "There is no such server."),
-    IDLE: (CUT_OFF, "Nothing has passed for a long time."),
-    4409: (NOT_READY, "The server does not run."),
+    IDLE: (CUT_OFF, "The connection was idle for too long."),
+    4409: (NOT_READY, "The server is not running."),
     4423: (TOO_MANY, "Too many tunnels are open on the server's host."),
     4429: (TOO_MANY, "You have too many tunnels open."),
     4502: (NOT_READY, "The server does not accept connections at this port."),
@@ -139,5 +139,5 @@ def _reason(closed: ConnectionClosed) -> ClientError:
         number, text = CODES[code]
         return ClientError(reason or text, number)
     if code == OVER:
-        return ClientError("The connection was closed before its end.", CUT_OFF)
+        return ClientError("The connection was interrupted.", CUT_OFF)
     return ClientError(reason or "The connection to the cloud has ended.", CUT_OFF)

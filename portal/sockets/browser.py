@@ -126,7 +126,7 @@ class BrowserConsumer(Follower):
             try:
                 html = await self._html(events, caught_up=caught_up)
             except Exception:
-                logger.exception("The page %s cannot be brought up to date.", self._page)
+                logger.exception("The page %s cannot be updated.", self._page)
             else:
                 if announced or html != self._redrawn:
                     await self.send_json({"id": number, "html": html})

@@ -224,7 +224,7 @@ class Follower(Consumer):
         value = self.token()
         self.context = context_for_token(value, request_id=new_request_id())
         if self.context.project_id is None:
-            raise ForbiddenError("The token is for no project.")
+            raise ForbiddenError("The token is not scoped to a project.")
         if self.context.access_rules is not None:
             raise ForbiddenError("The access rules of this application credential allow other requests only.")
         policy.enforce(self.context, self.rule)

@@ -49,7 +49,7 @@ class JoinedSocket(Follower):
     (``refusal``) and of the guest's end, and the inactivity timeout (``idle_limit``).
     """
 
-    guest_has_ended = "The guest has hung up."
+    guest_has_ended = "The guest has closed the connection."
     _admitted = False
     _end: HostEnd | None = None
     _left = False
@@ -157,7 +157,7 @@ class JoinedSocket(Follower):
     def _host_id(self) -> uuid.UUID:
         host_id = self.instance.host_id
         if host_id is None:
-            raise JoinEndedError(NO_GUEST, "The server is on no host now.")
+            raise JoinEndedError(NO_GUEST, "The server is not on a host now.")
         return host_id
 
     async def _ask(self, tunnel: Tunnel) -> None:
@@ -180,7 +180,7 @@ class JoinedSocket(Follower):
             limit = self.idle_limit
             left = self._moved + limit - time.monotonic() if limit else None
             if left is not None and left <= 0:
-                raise JoinEndedError(IDLE, "Nothing has passed for a long time.")
+                raise JoinEndedError(IDLE, "The connection was idle for too long.")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._over.wait()

@@ -86,7 +86,7 @@ def test_the_default_group_lets_in_its_members_near_it(
 
 
 def test_nothing_allowed_in_is_reported(at_alice: Client, instance: Instance, group: SecurityGroup) -> None:
-    assert titles(at_alice, instance) == ["Nothing is allowed in"]
+    assert titles(at_alice, instance) == ["No inbound traffic is allowed"]
     assert lines(at_alice, instance) == []
 
 

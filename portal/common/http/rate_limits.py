@@ -92,5 +92,5 @@ def _charge(costs: Mapping[str, tuple[float, float]]) -> float:
             for key, end in ends.items():
                 counts.set(key, end, end - now)
     except (sqlite3.Error, OSError):
-        logger.warning("The counts of requests cannot be used: no limits apply now.", exc_info=True)
+        logger.warning("The request counters are not available: no rate limits apply now.", exc_info=True)
     return 0.0

@@ -125,7 +125,7 @@ class ServerGroupForm(RecordForm):
         label="Instances of the group on one host",
         min_value=1,
         required=False,
-        help_text="Only for different hosts without exception. Empty: 1.",
+        help_text="Only for the policy Different hosts. Leave it empty for 1.",
     )
 
 

@@ -71,7 +71,10 @@ class VersionForm(Form):
 class TemplateForm(VersionForm):
     """A new launch template with its first version."""
 
-    notes = {"slug": "letters, digits and hyphens; empty: from the name", "description": "of this version"}
+    notes = {
+        "slug": "letters, digits and hyphens; leave it empty to derive it from the name",
+        "description": "of this version",
+    }
 
     title = forms.CharField(
         label="Name of the template", max_length=255, widget=forms.TextInput({"placeholder": "Lab web"})

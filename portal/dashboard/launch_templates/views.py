@@ -60,7 +60,7 @@ class TemplateList(ListPage):
     """The launch templates of the project, and the public ones."""
 
     records = TEMPLATES
-    lead = "Prepared launches, each with a link that opens a form with its open fields."
+    lead = "Prepared launches. The link of each opens a form with the fields that are not locked."
 
     def offers(self, link: HeadLink) -> bool:
         launches = link is not TEMPLATES.create or self.allows("os_compute_api:servers:create")

@@ -18,7 +18,7 @@ ICMP_TYPES: Mapping[str, Mapping[int, str]] = {
 KINDS = frozenset({"instance", "network"})
 """Kinds of events that change the pages of networking."""
 OWNERS = {
-    owners.DHCP: "DHCP and names",
+    owners.DHCP: "DHCP and DNS",
     owners.ROUTER_INTERFACE: "Router interface",
     owners.ROUTER_GATEWAY: "Router gateway",
     owners.FLOATING_IP: "Floating IP",

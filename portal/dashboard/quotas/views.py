@@ -78,7 +78,7 @@ class QuotaPage(FormPage):
         notes = []
         if restored:
             notes.append(
-                f"The current default becomes a limit of the project, as no call removes limits: {', '.join(restored)}."
+                f"No API call removes a limit, so the default becomes the project's own limit: {', '.join(restored)}."
             )
         if left:
             notes.append(f"No call sets: {', '.join(map(bars.label_of, left))}.")

@@ -27,7 +27,7 @@ NEW = "new"
 FIELD_OF = {IMAGE: "image_id", SNAPSHOT: "snapshot_id", VOLUME: "source_volume_id", BACKUP: "backup_id"}
 """Source → field of ``VolumeRequest``."""
 
-SIZE_HELP = "A snapshot, a volume or a backup has one of its own, which is taken when this is empty."
+SIZE_HELP = "Leave it empty to use the size of the snapshot, volume or backup."
 NO_SIZE = "Enter a size: this source has no size."
 
 

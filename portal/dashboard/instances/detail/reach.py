@@ -129,7 +129,7 @@ def _warnings(reach: PortReach, sources: Sequence[Source]) -> list[Warn]:
         text = (
             "No rule of its security groups allows inbound traffic. Choose other groups, or add a rule to one of them."
         )
-        return [Warn("info", "Nothing is allowed in", text)]
+        return [Warn("info", "No inbound traffic is allowed", text)]
     rules = [rule for source in sources if source.kind == "anywhere" for rule in source.rules]
     outside: list[str] = []
     inside: list[str] = []
