@@ -31,9 +31,9 @@ metric's.
 
 TRACKED = (
     ("", "entries", "Connections of guests that the host's kernel tracks."),
-    ("_limit", "limit", "How many it can track."),
-    ("_port_limit", "share", "How many each interface may begin."),
-    ("_port_largest", "largest", "How many the interface that has begun the most has begun."),
+    ("_limit", "limit", "Connections that the host's kernel can track."),
+    ("_port_limit", "share", "Tracked connections that each interface may begin."),
+    ("_port_largest", "largest", "Tracked connections of the interface that has begun the most."),
 )
 
 
@@ -42,14 +42,29 @@ USAGE = (
     ("memory", "memory_used_bytes", 1 << 20, "Memory in use."),
     ("disk", "disk_used_bytes", 1 << 30, "Disk space in use where the guests' disks are."),
     ("load", "load1", 1, "Load of one minute."),
-    ("disk_read", "disk_read_bytes_per_second", 1, "Bytes read from its disk."),
-    ("disk_write", "disk_written_bytes_per_second", 1, "Bytes written to its disk."),
-    ("disk_reads", "disk_reads_per_second", 1, "Read requests to its disk."),
-    ("disk_writes", "disk_writes_per_second", 1, "Write requests to its disk."),
-    ("network_in", "network_received_bytes_per_second", 1, "Bytes received by its physical interfaces."),
-    ("network_out", "network_sent_bytes_per_second", 1, "Bytes sent by its physical interfaces."),
-    ("packets_in", "network_received_packets_per_second", 1, "Packets received by its physical interfaces."),
-    ("packets_out", "network_sent_packets_per_second", 1, "Packets sent by its physical interfaces."),
+    ("disk_read", "disk_read_bytes_per_second", 1, "Bytes read from the host's disk in a second."),
+    ("disk_write", "disk_written_bytes_per_second", 1, "Bytes written to the host's disk in a second."),
+    ("disk_reads", "disk_reads_per_second", 1, "Read requests to the host's disk in a second."),
+    ("disk_writes", "disk_writes_per_second", 1, "Write requests to the host's disk in a second."),
+    (
+        "network_in",
+        "network_received_bytes_per_second",
+        1,
+        "Bytes that the host's physical interfaces received in a second.",
+    ),
+    ("network_out", "network_sent_bytes_per_second", 1, "Bytes that the host's physical interfaces sent in a second."),
+    (
+        "packets_in",
+        "network_received_packets_per_second",
+        1,
+        "Packets that the host's physical interfaces received in a second.",
+    ),
+    (
+        "packets_out",
+        "network_sent_packets_per_second",
+        1,
+        "Packets that the host's physical interfaces sent in a second.",
+    ),
 )
 """Series of hosts: name, name of the metric, factor from the series' unit to the metric's, and description."""
 
@@ -86,7 +101,7 @@ def _history() -> Iterator[Metric]:
     counted = totals.totals()
     launches = CounterMetricFamily("novella_launches", "Launches that have ended.", labels=["outcome"])
     lasted = HistogramMetricFamily(
-        "novella_launch_seconds", "From the request to the end of a launch.", labels=["outcome"]
+        "novella_launch_seconds", "Seconds from the request to the end of a launch.", labels=["outcome"]
     )
     for outcome in OUTCOMES:
         tally = counted.get((LAUNCH, "", outcome), Tally())
@@ -94,7 +109,9 @@ def _history() -> Iterator[Metric]:
         lasted.add_metric([outcome], _buckets(tally), tally.seconds)
     yield launches
     yield lasted
-    steps = HistogramMetricFamily("novella_step_seconds", "Steps of builds and snapshots.", labels=["step", "result"])
+    steps = HistogramMetricFamily(
+        "novella_step_seconds", "Seconds of the steps of builds and snapshots.", labels=["step", "result"]
+    )
     actions = CounterMetricFamily("novella_actions", "Actions on servers that have ended.", labels=["action", "result"])
     for (family, name, result), tally in sorted(counted.items()):
         if family == STEP:
@@ -107,7 +124,7 @@ def _history() -> Iterator[Metric]:
 
 def _commands() -> Iterator[Metric]:
     lasted = HistogramMetricFamily(
-        "novella_command_seconds", "Commands to hosts, from being given to their end.", labels=["command"]
+        "novella_command_seconds", "Seconds from the creation of a command to its end on the host.", labels=["command"]
     )
     for kind, tally in sorted(command_times().items()):
         lasted.add_metric([kind.removesuffix("_request")], _buckets(tally), tally.seconds)
@@ -126,11 +143,19 @@ def _work() -> Iterator[Metric]:
 
 
 def _periodic() -> Iterator[Metric]:
-    interval = GaugeMetricFamily("novella_periodic_interval_seconds", "How often a job is due.", labels=["job"])
-    began = GaugeMetricFamily("novella_periodic_last_run_timestamp_seconds", "When it last began.", labels=["job"])
-    lasted = GaugeMetricFamily("novella_periodic_last_duration_seconds", "The duration of that.", labels=["job"])
-    failed = GaugeMetricFamily("novella_periodic_last_failed", "Whether that failed.", labels=["job"])
-    overdue = GaugeMetricFamily("novella_periodic_overdue", "Whether it is overdue.", labels=["job"])
+    interval = GaugeMetricFamily(
+        "novella_periodic_interval_seconds", "Seconds between two runs of a periodic job.", labels=["job"]
+    )
+    began = GaugeMetricFamily(
+        "novella_periodic_last_run_timestamp_seconds",
+        "Start of the job's last run; 0: it has never run.",
+        labels=["job"],
+    )
+    lasted = GaugeMetricFamily(
+        "novella_periodic_last_duration_seconds", "Seconds of the job's last run.", labels=["job"]
+    )
+    failed = GaugeMetricFamily("novella_periodic_last_failed", "Whether the job's last run failed.", labels=["job"])
+    overdue = GaugeMetricFamily("novella_periodic_overdue", "Whether the job is overdue.", labels=["job"])
     for job in periodic_work(timezone.now()):
         interval.add_metric([job.name], job.every)
         began.add_metric([job.name], job.last_run_at.timestamp() if job.last_run_at else 0)
@@ -145,8 +170,8 @@ def _notifications() -> Iterator[Metric]:
     yield _gauge("novella_notifications_waiting", "Notifications that wait for the webhook.", now.waiting)
     yield _gauge("novella_notifications_failed", "Notifications whose delivery was abandoned.", now.failed)
     counters = (
-        ("delivered", "taken by the webhook", now.delivered),
-        ("given_up", "given up", now.given_up),
+        ("delivered", "accepted by the webhook", now.delivered),
+        ("given_up", "abandoned after the last attempt", now.given_up),
         ("dropped", "dropped, because they were too old", now.dropped),
     )
     for name, what, many in counters:
@@ -166,7 +191,9 @@ def _cloud() -> Iterator[Metric]:
     overdue = gauges.tasks_overdue(now)
     yield _gauge("novella_tasks_overdue", "Servers with a task past its deadline.", overdue)
     running = GaugeMetricFamily("novella_record_tasks", "Running tasks of volumes, images …", labels=["record"])
-    late = GaugeMetricFamily("novella_record_tasks_overdue", "Those past their deadline.", labels=["record"])
+    late = GaugeMetricFamily(
+        "novella_record_tasks_overdue", "Tasks of volumes, images … past their deadline.", labels=["record"]
+    )
     for kind, (many, many_late) in tasks_of_records(now).items():
         running.add_metric([kind], many)
         late.add_metric([kind], many_late)

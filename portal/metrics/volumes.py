@@ -39,12 +39,12 @@ def block_storage(now: datetime) -> Iterator[Metric]:
 def _pools(now: datetime) -> Iterator[Metric]:
     rows = gauges.pool_gauges(now)
     numbers: dict[str, tuple[str, list[float]]] = {
-        "up": ("Whether a host that serves it sent a heartbeat recently.", [row.up for row in rows]),
-        "enabled": ("Whether it gets new volumes.", [row.enabled for row in rows]),
-        "frozen": ("Whether its volumes cannot be created, deleted or changed.", [row.frozen for row in rows]),
-        "fault": ("Whether its host reports a problem.", [row.faulty for row in rows]),
-        "bytes": ("Its capacity.", [row.total * GIB for row in rows]),
-        "free_bytes": ("Its free capacity.", [row.free * GIB for row in rows]),
+        "up": ("Whether a host that serves the pool sent a heartbeat recently.", [row.up for row in rows]),
+        "enabled": ("Whether the pool gets new volumes.", [row.enabled for row in rows]),
+        "frozen": ("Whether volumes of the pool cannot be created, deleted or changed.", [row.frozen for row in rows]),
+        "fault": ("Whether a host reports a problem of the pool.", [row.faulty for row in rows]),
+        "bytes": ("Capacity of the pool.", [row.total * GIB for row in rows]),
+        "free_bytes": ("Free capacity of the pool.", [row.free * GIB for row in rows]),
         "allocatable_bytes": ("Capacity that may be allocated to volumes.", [row.allocatable * GIB for row in rows]),
         "allocated_bytes": ("Capacity that is allocated to volumes.", [row.allocated * GIB for row in rows]),
     }

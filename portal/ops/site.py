@@ -43,7 +43,7 @@ class NovellaAdminSite(admin.AdminSite):
                 response = view_with_checks(request, *args, **kwargs)
                 return response.render() if isinstance(response, TemplateResponse) else response
             except (ValidationError, FieldDoesNotExist) as error:
-                raise BadRequest("The request names something that cannot be.") from error
+                raise BadRequest("The address contains an invalid value.") from error
 
         return answered
 
@@ -86,4 +86,4 @@ def _check_address(request: HttpRequest) -> None:
     """Raise BadRequest for NUL characters, and for look-ups by another column than the id."""
     requested = [value for _, values in request.GET.lists() for value in values]
     if any("\0" in text for text in (request.path, *requested)) or request.GET.get("_to_field", "id") != "id":
-        raise BadRequest("The request names something that cannot be.")
+        raise BadRequest("The address contains an invalid value.")

@@ -74,7 +74,7 @@ def test_what_is_sent_is_shown_a_line_for_each_field(admin: Client) -> None:
     row = delivery(body='{"payload":{"display_name":"<b>web</b>"}}')
     page = admin.get(f"{DELIVERIES}{row.pk}/change/").content.decode()
     assert "\n    &quot;display_name&quot;: &quot;&lt;b&gt;web&lt;/b&gt;&quot;\n" in page
-    assert "Notifications that the webhook has not taken yet" in admin.get(DELIVERIES).content.decode()
+    assert "Notifications that the webhook has not accepted yet" in admin.get(DELIVERIES).content.decode()
 
 
 def test_the_first_page_calls_things_as_the_guide_does(admin: Client) -> None:

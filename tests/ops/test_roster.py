@@ -118,7 +118,7 @@ def test_who_exists_keeps_password_and_gets_the_rest(roster: Roster) -> None:
     add_to_group(other, user)
     out = roster(CLASS)
     assert may_sign_in("anna", "correct horse")
-    assert "make user anna" not in out
+    assert "create user anna" not in out
     assert "change e-mail of anna from none to anna@school.example" in out
     assert "anna,Default," not in out
     assert RoleAssignment.objects.filter(user=user, role__name="reader", project__name="algebra").exists()
@@ -159,8 +159,8 @@ def test_every_error_is_reported_with_its_line_and_nothing_is_done(roster: Roste
         "roles without a project",
         "quotas without a project",
         "Line 8 has the same user and project",
-        "Line 8 says another quota_cores",
-        "Line 10 says another email",
+        "Line 8 has another quota_cores",
+        "Line 10 has another email",
     ):
         assert words in text, words
     assert everything() == before
@@ -252,7 +252,7 @@ def test_full_disk_leaves_nothing_behind(roster: Roster, tmp_path: Path, monkeyp
 def test_other_domains(roster: Roster) -> None:
     school = create_domain("school")
     out = roster("user,domain,project,roles\nanna,school,algebra,member\nanna,,algebra,member\n")
-    assert "make user anna (domain school)" in out
+    assert "create user anna (domain school)" in out
     assert User.objects.filter(name="anna").count() == 2
     assert Project.objects.get(name="algebra", domain=school)
     assert Role.objects.count() == len(BUILT_IN)

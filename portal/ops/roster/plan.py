@@ -155,7 +155,7 @@ class Plan:
                     continue
                 first, known = claimed.setdefault(what, (row.line, value))
                 if known != value:
-                    self._problems.add(row.line, f"Line {first} says another {what[0]}.")
+                    self._problems.add(row.line, f"Line {first} has another {what[0]}.")
 
     def _plan_groups(self, rows: Sequence[Row]) -> None:
         new: set[Key] = set()
@@ -164,7 +164,7 @@ class Plan:
                 key = self._key(row, name)
                 if key not in self._groups and key not in new:
                     new.add(key)
-                    self._step(row.line, f"make group {self._name_of(key)}", partial(self._make_group, row, key))
+                    self._step(row.line, f"create group {self._name_of(key)}", partial(self._make_group, row, key))
 
     def _make_group(self, row: Row, key: Key) -> None:
         self._groups[key] = create_group(self._domains[row.domain or DOMAIN], key[1])
@@ -178,7 +178,7 @@ class Plan:
                 continue
             if key not in self._projects and key not in new:
                 new.add(key)
-                self._step(row.line, f"make project {self._name_of(key)}", partial(self._make_project, row, key))
+                self._step(row.line, f"create project {self._name_of(key)}", partial(self._make_project, row, key))
             for resource, limit in row.quotas:
                 if key not in limits:
                     limits[key] = self._limits(key)
@@ -217,7 +217,7 @@ class Plan:
         user = self.new_users.get(key)
         if user is None:
             user = self.new_users[key] = NewUser(row.line, self._domains[row.domain or DOMAIN], row.user)
-            self._step(row.line, f"make user {self._name_of(key)}", partial(self._make_user, key))
+            self._step(row.line, f"create user {self._name_of(key)}", partial(self._make_user, key))
         user.email, user.password = user.email or row.email, user.password or row.password
         if user.project is None and row.project:
             user.project = self._key(row, row.project)
@@ -240,7 +240,7 @@ class Plan:
                 is_in = known[0] is not None and known[1] is not None and (known[0].id, known[1].id) in present
                 if not is_in and (group, user) not in done:
                     done.add((group, user))
-                    words = f"put {self._name_of(user)} into group {self._name_of(group)}"
+                    words = f"add {self._name_of(user)} to group {self._name_of(group)}"
                     self._step(row.line, words, partial(self._join, group, user))
 
     def _join(self, group: Key, user: Key) -> None:
@@ -256,7 +256,7 @@ class Plan:
                 has = person is not None and place is not None
                 if has and (place.id, person.id, self._roles[name].id) in present:  # type: ignore[union-attr]
                     continue
-                words = f"give {self._name_of(user)} the role {name} on {self._name_of(project)}"
+                words = f"assign {self._name_of(user)} the role {name} on {self._name_of(project)}"
                 self._step(row.line, words, partial(self._assign, name, user, project))
 
     def _assign(self, name: str, user: Key, project: Key) -> None:

@@ -77,7 +77,7 @@ class JoinForm(forms.Form):
     host_name = forms.CharField(
         max_length=255,
         required=False,
-        help_text="Only a host of this name can use the token. Empty: the first host that does.",
+        help_text="Only a host of this name can use the token. Leave it empty for any host.",
     )
     lifetime = forms.TypedChoiceField(choices=LIFETIMES, coerce=int, initial=3600)
 
@@ -254,7 +254,7 @@ class HostAdmin(Written):
     @row_action(
         "Forget: remove a host that no longer exists",
         "Hosts forgotten",
-        question="Forget these hosts and what they still hold?",
+        question="Forget these hosts, with their remaining records?",
     )
     def forget(self, context: RequestContext, host: Host) -> None:
         """Remove a host without servers; its agent needs a new join token."""

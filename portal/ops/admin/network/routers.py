@@ -89,7 +89,7 @@ class FloatingIPAdmin(OfNetworking):
     ordering = ("address",)
     list_filter = (("status", StatusFilter),)
     list_select_related = ("network", "router", "fixed_port")
-    search_help_text = "Address outside or inside, id, network, DNS name, id of the instance, or project"
+    search_help_text = "External or fixed address, id, network, DNS name, id of the instance, or project"
     fields = (
         "address", "id", "state", "error", "project", "on_network", "leads_to", "by", "dns_name", "dns_domain",
         "description", "created_at", "updated_at",

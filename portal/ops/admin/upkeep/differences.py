@@ -29,7 +29,7 @@ class InterfaceDifferenceAdmin(Readable):
 
     @row_action(
         "Detach the interface from the guest",
-        "Interfaces to be taken out",
+        "Interfaces to be detached",
         question="Detach these interfaces from their guests? Their connections end.",
     )
     def take_out(self, context: RequestContext, row: InterfaceDifference) -> None:
@@ -62,7 +62,7 @@ class NewerGuestAdmin(Readable):
 
     @row_action(
         "Update the record from the guest",
-        "Records that follow their guest",
+        "Records updated from their guest",
         question="Update the records from these guests? The remains of the servers on the former hosts are removed.",
     )
     def adopt(self, context: RequestContext, row: NewerGuest) -> None:

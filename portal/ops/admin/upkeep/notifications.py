@@ -59,7 +59,7 @@ class DeliveryAdmin(Readable):
     readonly_fields = ("state", "message_id", "text")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        title = "Notifications that the webhook has not taken yet"
+        title = "Notifications that the webhook has not accepted yet"
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
     text = column(

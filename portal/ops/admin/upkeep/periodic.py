@@ -52,7 +52,7 @@ class LeaseAdmin(Readable):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """Show in the title which jobs have never run, as they have no row yet."""
         never = [job.name for job in periodic_work(timezone.now()) if not job.holder and job.last_run_at is None]
-        title = f"Periodic work, never done: {', '.join(never)}" if never else "Periodic work"
+        title = f"Periodic jobs that have never run: {', '.join(never)}" if never else "Periodic work"
         return super().changelist_view(request, {**(extra_context or {}), "title": title})
 
     every = column("interval", _interval)

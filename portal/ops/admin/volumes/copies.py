@@ -67,7 +67,7 @@ class BackupAdmin(OfVolumes):
     list_filter = (("status", StatusFilter), ("service", ValuesFilter), "created_at")
     list_select_related = ("parent",)
     search_fields = ("name", "id__startswith", "volume_id__startswith", "project_id__startswith", "fail_reason")
-    search_help_text = "Name or id of a backup, id of its volume, words of what went wrong, or project"
+    search_help_text = "Name or id of a backup, id of its volume, a part of the error, or project"
     actions = ("reset", "force_delete")
     fields = (
         "name", "id", "state", "fail_reason", "progress", "project", "of_volume", "size", "stored", "kind", "parent",

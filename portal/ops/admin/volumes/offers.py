@@ -24,7 +24,8 @@ class QosForm(ModelForm):
         choices=CONSUMERS, help_text="Limits of front-end and both are enforced by hypervisors."
     )
     specs = TextsField(
-        label="Limits", help_text='Like {"total_iops_sec": "500", "total_bytes_sec": "104857600"}; guests follow.'
+        label="Limits",
+        help_text='Like {"total_iops_sec": "500", "total_bytes_sec": "104857600"}; running guests are updated.',
     )
 
     class Meta:

@@ -40,7 +40,7 @@ class PoolForm(ModelForm):
         help_texts = {
             "enabled": "Whether new volumes are scheduled to the pool.",
             "reserved_percentage": "The reserved part of the pool, in percent.",
-            "max_over_subscription_ratio": "How often the rest may be promised; 1: no more than there is.",
+            "max_over_subscription_ratio": "New volumes may use the rest times this ratio; 1: no over-subscription.",
         }
 
 
@@ -67,7 +67,7 @@ def _promised(pool: StoragePool) -> SafeString:
     limit = pool.total_gb * (1 - pool.reserved_percentage / 100) * pool.max_over_subscription_ratio
     words = f"{pool.allocated_gb} of {limit:.0f} GiB"
     if pool.allocated_gb > pool.total_gb > 0:
-        words += f" · {pool.allocated_gb / pool.total_gb:.1f} times what there is"
+        words += f" · {pool.allocated_gb / pool.total_gb:.1f} times the capacity"
     return meter(pool.allocated_gb, limit, words)
 
 
@@ -92,7 +92,7 @@ def _served_by(pool: StoragePool) -> SafeString:
 def _trouble(serving: PoolHost, now: datetime) -> str:
     if not is_alive(serving.host, now):
         return " (does not answer)"
-    return "" if serving.serving else " (does not have it now)"
+    return "" if serving.serving else " (does not serve it now)"
 
 
 def _claimants(pool: StoragePool) -> list[Host]:

@@ -240,7 +240,7 @@ class MessageAdmin(OfVolumes):
     list_filter = ("resource_type", "created_at")
     narrowed_by = ("resource_id",)
     search_fields = ("text", "resource_id__startswith", "request_id")
-    search_help_text = "Words of a message, id of a volume, snapshot or backup, or project"
+    search_help_text = "A part of a message, id of a volume, snapshot or backup, or project"
     fields = (
         "text", "resource_type", "about", "project", "request_id", "action_id", "detail_id", "created_at", "expires_at",
     )  # fmt: skip

@@ -27,7 +27,7 @@ class Command(BaseCommand):
         parser.add_argument("--host", action="append", default=[], help="host that will enrol; may be repeated")
         parser.add_argument("--external-network", default="", metavar="NAME", help="physical network of floating IPs")
         parser.add_argument("--external-range", action="append", default=[], metavar="GATEWAY/LENGTH",
-                            help="range of it, by its gateway's address; may be repeated")  # fmt: skip
+                            help="range of the external network, by its gateway's address; repeatable")  # fmt: skip
         parser.add_argument("--simulated", action="store_true", help="the hosts are simulated: any image will do")
 
     def handle(self, *args: Any, **options: Any) -> None:

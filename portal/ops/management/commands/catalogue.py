@@ -33,7 +33,7 @@ class Command(BaseCommand):
         """Define the subcommands. The command without a subcommand shows the catalogue."""
         actions = parser.add_subparsers(dest="action", metavar="show, refresh, add, check, key, sign, schema")
         show = actions.add_parser("show", help="list the images of the catalogue")
-        show.add_argument("--json", action="store_true", help="print the index, as a start for one's own")
+        show.add_argument("--json", action="store_true", help="print the index, as a template for your own")
         actions.add_parser("refresh", help="read the configured index now")
         adding = actions.add_parser("add", help="create an image for all projects; a worker fetches it")
         adding.add_argument("image", help="id in the catalogue")

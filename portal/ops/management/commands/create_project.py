@@ -47,6 +47,6 @@ class Command(BaseCommand):
                 set_limit(project.id, resource, limit)
             if options["with_network"]:
                 allocate_topology(project.id)
-        self.stdout.write(f"Made project {project.name} ({project.id.hex}).")
+        self.stdout.write(f"Created project {project.name} ({project.id.hex}).")
         if options["with_network"]:
             self.stdout.write("It has a network and a router of its own.")

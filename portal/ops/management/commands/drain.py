@@ -45,7 +45,7 @@ class Command(BaseCommand):
             action="append",
             default=[],
             choices=WAYS,
-            help="an allowed way; repeatable (default: all that move)",
+            help="an allowed method; repeatable (default: all that move)",
         )
         parser.add_argument("--reason", default="", help="shown as the reason of the maintenance")
         chosen = parser.add_mutually_exclusive_group()

@@ -55,9 +55,9 @@ class Command(BaseCommand):
         if not number:
             self.stdout.write("Nothing to change.")
         elif not keep:
-            self.stdout.write(f"{steps} to make. This was a dry run: nothing was changed.")
+            self.stdout.write(f"{steps} to apply. This was a dry run: nothing was changed.")
         else:
-            self.stdout.write(f"{steps} made.")
+            self.stdout.write(f"{steps} applied.")
             if path is not None:
                 self.stdout.write(f"The new passwords are in {path}.")
             elif plan.generated:

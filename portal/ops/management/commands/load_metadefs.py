@@ -23,7 +23,7 @@ class Command(BaseCommand):
         for name in options["restore"]:
             if not loading.restore(name):
                 raise CommandError(f"There is no built-in namespace {name}.")
-            self.stdout.write(f"{name} is as it came.")
+            self.stdout.write(f"Restored {name}.")
         if not options["restore"]:
             for name in loading.load():
                 self.stdout.write(f"Loaded {name}.")

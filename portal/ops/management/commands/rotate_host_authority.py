@@ -26,7 +26,7 @@ class Command(BaseCommand):
         except ConflictError as error:
             raise CommandError(error.message) from error
         for state, each in sorted(certificates.authorities().items()):
-            self.stdout.write(f"{state}: made {each.created_at:%Y-%m-%d}, ends {each.ends_at:%Y-%m-%d}")
+            self.stdout.write(f"{state}: created {each.created_at:%Y-%m-%d}, expires {each.ends_at:%Y-%m-%d}")
         behind = certificates.hosts_behind()
         self.stdout.write(f"Hosts that do not have this yet: {', '.join(behind) or 'none'}.")
 
@@ -39,4 +39,4 @@ class Command(BaseCommand):
             absent = certificates.switch()
             if absent:
                 names = ", ".join(absent)
-                self.stderr.write(f"These hosts are away, and share no volumes until they are back: {names}.")
+                self.stderr.write(f"These hosts do not answer. They cannot share volumes until they are back: {names}.")
