@@ -127,7 +127,7 @@ def chosen(name: str, known: tuple[str, ...], needed: tuple[str, ...] = ()) -> l
     """
     values = _read_list(name, list(known), f"some of {', '.join(known)}")
     if not set(needed) <= set(values) <= set(known):
-        message = f"{name} is {','.join(values)!r}; it must be a list, with commas between, of {', '.join(known)}"
+        message = f"{name} is {','.join(values)!r}; it must be a comma-separated list of {', '.join(known)}"
         more = f", with {' and '.join(needed)} in it" if needed else ""
         raise ImproperlyConfigured(f"{message}{more}.")
     return values
@@ -147,7 +147,7 @@ def seconds_by_name(name: str, low: int, high: int) -> dict[str, int]:
     for each in _read_list(name, [], f"name=seconds, {low} to {high}"):
         key, _, value = (part.strip() for part in each.partition("="))
         if not key or not value.isascii() or not value.isdigit() or not low <= int(value) <= high:
-            message = f"{name} has {each!r}; it must be a list, with commas between, of name=seconds ({low} to {high})."
+            message = f"{name} has {each!r}; it must be a comma-separated list of name=seconds ({low} to {high})."
             raise ImproperlyConfigured(message)
         seconds[key] = int(value)
     return seconds
@@ -157,7 +157,7 @@ def ports(name: str, default: list[str]) -> list[int]:
     """Read a list of ports; an invalid one stops the start with a message."""
     values = _read_list(name, default, "ports")
     if not all(each.isascii() and each.isdigit() and 0 < int(each) < 65_536 for each in values):
-        raise ImproperlyConfigured(f"{name} is {','.join(values)!r}; it must be a list of ports, with commas between.")
+        raise ImproperlyConfigured(f"{name} is {','.join(values)!r}; it must be a comma-separated list of ports.")
     return [int(each) for each in values]
 
 
@@ -167,7 +167,7 @@ def networks(name: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
     try:
         return [ipaddress.ip_network(each) for each in values]
     except ValueError as error:
-        message = f"{name} is {','.join(values)!r}; it must be a list of networks, with commas between: {error}."
+        message = f"{name} is {','.join(values)!r}; it must be a comma-separated list of networks: {error}."
         raise ImproperlyConfigured(message) from None
 
 
@@ -196,8 +196,8 @@ def rates(name: str, defaults: dict[str, tuple[int, int]]) -> dict[str, tuple[in
         read = re.fullmatch(r"(\w+)=(\d{1,9})(?:/(\d{1,5}))?", each, re.ASCII)
         if read is None or read[1] not in defaults or (read[2] != "0" and not int(read[3] or 0)):
             message = (
-                f"{name} is {','.join(entries)!r}; it must be none, or a list of numbers in so many seconds for"
-                f" {', '.join(defaults)}, like launches=300/60; 0 is any number."
+                f"{name} is {','.join(entries)!r}; it must be none, or a comma-separated list of name=number/seconds"
+                f" for {', '.join(defaults)}, like launches=300/60; 0 means unlimited."
             )
             raise ImproperlyConfigured(message)
         result[read[1]] = (int(read[2]), int(read[3] or 1))

@@ -9,7 +9,7 @@ NO_HOSTS = "There are no hosts in this cloud yet."
 def funnel(decision: Decision) -> str:
     """Return how many hosts there were, and how many passed each filter that rejected some:
 
-    ``12 hosts → 9 have enough memory → 0 have enough disk: 20 GiB requested, 14 GiB is the most free.``
+    ``12 hosts → 9 have enough memory → 0 have enough disk: 20 GiB requested, at most 14 GiB free.``
     """
     if not decision.hosts:
         return NO_HOSTS
@@ -31,7 +31,7 @@ def why(result: FilterResult) -> str:
     requested, most = (in_words(amount, result.unit) for amount in amounts)
     if requested == most:  # equal only after rounding
         requested, most = (f"{amount} {result.unit}" for amount in amounts)
-    return f"{requested} requested, {most} is the most free"
+    return f"{requested} requested, at most {most} free"
 
 
 def in_words(amount: int, unit: str) -> str:

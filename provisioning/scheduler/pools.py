@@ -242,7 +242,7 @@ class CapacityFilter(PoolFilter):
 
     def reason(self, pools: Sequence[PoolView], request: PoolRequest) -> str:
         most = max((pool.left_gb for pool in pools), default=0)
-        return f"{request.size_gb} GiB requested, {most} GiB is the most free"
+        return f"{request.size_gb} GiB requested, at most {most} GiB free"
 
 
 FILTERS: tuple[PoolFilter, ...] = (

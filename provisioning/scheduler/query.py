@@ -66,7 +66,7 @@ def _parsed(text: str) -> Any:
 def _parts(query: list[Any], deepest: int) -> int:
     """Count operators and operands; stop as soon as there are more than the maximum."""
     if not deepest:
-        raise _invalid(f"it has more than {DEEPEST} conditions inside each other.")
+        raise _invalid(f"its conditions are nested more than {DEEPEST} levels deep.")
     count = 0
     for part in query:
         count += _parts(part, deepest - 1) if isinstance(part, list) else 1
@@ -85,7 +85,7 @@ def _condition(query: list[Any]) -> Operand:
     if sign in _LOGIC:
         return Operand("condition", _logic(sign, operands))
     if len(operands) < 2:
-        raise _invalid(f"{sign!r} compares two values or more.")
+        raise _invalid(f"{sign!r} needs at least two values.")
     return Operand("condition", _comparison(sign, operands))
 
 
@@ -93,7 +93,7 @@ def _operand(part: object) -> Operand:
     if isinstance(part, list):
         return _condition(part)
     if isinstance(part, bool) or not isinstance(part, str | int | float):
-        raise _invalid(f"{_shown(part)} is neither a text nor a number nor a condition.")
+        raise _invalid(f"{_shown(part)} is not a text, a number or a condition.")
     if isinstance(part, str) and part.startswith("$"):
         return _of_host(part[1:])
     if isinstance(part, str):
@@ -135,7 +135,7 @@ def _comparison(sign: str, operands: Sequence[Operand]) -> Callable[[HostState],
     first, *others = operands
     kinds = {operand.kind for operand in operands} - ({"list"} if sign == "in" and first.kind == "text" else set())
     if len(kinds) != 1 or kinds <= {"condition", "list"}:
-        raise _invalid(f"{sign!r} compares numbers with numbers and texts with texts.")
+        raise _invalid(f"{sign!r} can only compare numbers with numbers and texts with texts.")
     left, rights = first.of, [other.of for other in others]
     compare = _is_in if sign == "in" else _COMPARISONS[sign]
     enough = any if sign == "in" else all
@@ -154,7 +154,7 @@ def _is_in(value: Any, other: Any) -> bool:
 
 
 def _shown(part: object) -> str:
-    return repr(part[:64]) if isinstance(part, str) else f"a value of another kind ({type(part).__name__})"
+    return repr(part[:64]) if isinstance(part, str) else f"a value of another type ({type(part).__name__})"
 
 
 def _invalid(why: str) -> InvalidInputError:

@@ -190,7 +190,7 @@ BOUNDS: dict[str, Bound] = {
     # identity
     "identity.SignIn": Bound(
         By.PARENT,
-        "of each user: browsers, and programs",
+        "of each user, for browsers and for programs",
         (
             provisioning.identity.services.sign_ins.MOST_BROWSERS,
             provisioning.identity.services.sign_ins.MOST_PROGRAMS,

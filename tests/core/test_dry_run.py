@@ -123,7 +123,7 @@ def test_the_decision_is_of_the_first_that_finds_none(cloud: Cloud, alice: Reque
     result = ask(alice, cloud, count=5)
     assert (result.fits, result.asked, result.decision.suitable) == (2, 5, 0)
     assert result.sentence == (
-        "2 of 5 would fit now. 2 hosts → 0 have enough memory: 1 GiB requested, 512 MiB is the most free."
+        "2 of 5 would fit now. 2 hosts → 0 have enough memory: 1 GiB requested, at most 512 MiB free."
     )
     alone = ask(alice, cloud, count=1)
     assert (alone.fits, alone.asked) == (2, 1)

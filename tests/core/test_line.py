@@ -104,7 +104,7 @@ def test_no_host_ends_in_error_with_the_funnel(cloud: Cloud, alice: RequestConte
     fault = selectors.fault_of([row])[row.id]
     assert fault.code == 500
     assert "No valid host was found" in fault.message
-    assert "2 hosts → 0 have enough memory: 1 GiB requested, 768 MiB is the most free." in fault.message
+    assert "2 hosts → 0 have enough memory: 1 GiB requested, at most 768 MiB free." in fault.message
     assert "tiny" not in fault.message
     decision = selectors.decision_for(alice, instance.id)
     assert decision is not None

@@ -74,7 +74,7 @@ def test_each_filter_that_took_hosts_away_has_its_line_and_no_other(at_alice: Cl
     )
     (decision,) = decisions_on(at_alice, web)
     assert decision.sentence == (
-        "12 hosts → 9 have enough memory → 0 have enough disk: 20 GiB requested, 14 GiB is the most free."
+        "12 hosts → 9 have enough memory → 0 have enough disk: 20 GiB requested, at most 14 GiB free."
     )
     page = page_of(at_alice, web).content.decode()
     drawn = page.split('class="sieve"')[1].split("</ol>")[0]
@@ -99,7 +99,7 @@ def test_each_filter_that_took_hosts_away_has_its_line_and_no_other(at_alice: Cl
         ([took("zone", 3, 0, words="are left", reason="all are elsewhere")], "",
          "3 hosts → 0 are left: all are elsewhere."),
         ([took("RamFilter", 1, 0, words="have enough memory", asked=3072, most=512, unit="MiB")], "",
-         "1 host → 0 have enough memory: 3 GiB requested, 512 MiB is the most free."),
+         "1 host → 0 have enough memory: 3 GiB requested, at most 512 MiB free."),
     ],
 )  # fmt: skip
 def test_the_sentence(

@@ -262,7 +262,7 @@ def test_a_size_that_the_host_or_the_quota_does_not_allow_says_why(
         return str({value: label.subject.reason for value, label in form.fields["flavor"].widget.choices}["2"])
 
     Host.objects.update(vcpus_total=1, cpu_allocation_ratio=1)
-    assert reason() == "Its host does not have enough vCPUs: 4 requested, 1 is the most free."
+    assert reason() == "Its host does not have enough vCPUs: 4 requested, at most 1 free."
     refused = at_alice.post(f"/instances/{web.id}/resize/", {"flavor": "2"}, follow=True).content.decode()
     assert "No host has capacity" in refused
     QuotaLimit.objects.create(project_id=alice.project_id, resource="cores", limit=3)

@@ -50,7 +50,7 @@ def test_each_host_takes_what_it_has_room_for() -> None:
 def test_when_counting_ends_for_lack_of_room_the_lack_is_explained() -> None:
     count = how_many([host("four"), host("also")], SPEC, DEFAULTS, 100)
     assert (count.fits, count.most) == (8, 100)
-    assert explain(count.decision) == "2 hosts → 0 have enough memory: 2 GiB requested, 0 MiB is the most free."
+    assert explain(count.decision) == "2 hosts → 0 have enough memory: 2 GiB requested, at most 0 MiB free."
 
 
 def test_when_all_find_a_place_the_first_decision_is_reported() -> None:

@@ -18,9 +18,7 @@ HOSTS = [
 
 def test_the_sentence_counts_what_is_left_and_names_the_lack() -> None:
     decision = decide(HOSTS, SPEC, DEFAULTS)
-    sentence = (
-        "6 hosts → 4 are up → 3 have enough memory → 0 have enough disk: 10 GiB requested, 7 GiB is the most free."
-    )
+    sentence = "6 hosts → 4 are up → 3 have enough memory → 0 have enough disk: 10 GiB requested, at most 7 GiB free."
     assert explain(decision) == funnel(decision) == sentence
 
 
@@ -46,7 +44,7 @@ def test_each_filter_says_amounts_for_pages_to_draw() -> None:
 
 def test_amounts_that_differ_do_not_read_the_same() -> None:
     spec = RequestSpec(1, 1540, 1)
-    assert "1540 MiB requested, 1536 MiB is the most free" in explain(rank([host(memory_mb_limit=1536)], spec))
+    assert "1540 MiB requested, at most 1536 MiB free" in explain(rank([host(memory_mb_limit=1536)], spec))
 
 
 def test_losses_name_the_first_hosts_of_each_filter_for_operators_only() -> None:

@@ -88,7 +88,4 @@ def test_the_reason_says_how_many_each_filter_left_and_names_no_pool() -> None:
         message
     )
     message = explain_pool(decide_pool([ONE, TWO], PoolRequest(9_000, zone="nova")))
-    assert (
-        message
-        == "2 storage pools → 1 is in the zone → 0 have the space: 9000 GiB requested, 200 GiB is the most free."
-    )
+    assert message == "2 storage pools → 1 is in the zone → 0 have the space: 9000 GiB requested, at most 200 GiB free."

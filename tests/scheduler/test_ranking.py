@@ -100,7 +100,7 @@ def test_the_funnel_counts_hosts_before_and_after_each_filter() -> None:
         ("CoreFilter", 2, 2),
         ("RamFilter", 2, 0),
     ]
-    assert explain(decision) == "3 hosts → 2 are up → 0 have enough memory: 2 GiB requested, 1 GiB is the most free."
+    assert explain(decision) == "3 hosts → 2 are up → 0 have enough memory: 2 GiB requested, at most 1 GiB free."
 
 
 def test_there_are_no_hosts() -> None:

@@ -113,7 +113,7 @@ def test_what_no_pool_can_take_is_an_error_with_a_reason(town: Town) -> None:
     set_limit(town.alice.project_id, "gigabytes", -1)
     volume = town.make(50_000)
     assert (volume.status, volume.pool) == ("error", None)
-    assert "2000 GiB is the most free" in Message.objects.get(resource_id=volume.id).text
+    assert "at most 2000 GiB free" in Message.objects.get(resource_id=volume.id).text
     assert ("failed", volume.id) in town.guests.notified
 
     Volume.objects.filter(id=volume.id).update(status="available")  # an operator's reset

@@ -33,7 +33,7 @@ class Checksum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     """The checksum of the file as it is downloaded: its value, or the https address of a file of checksums."""
 
     algorithm: Literal["sha256", "sha512"]
-    value: Annotated[str, Meta(max_length=128, description="hexadecimal, in small letters")] = ""
+    value: Annotated[str, Meta(max_length=128, description="hexadecimal, in lower case")] = ""
     file: Annotated[str, Meta(max_length=2048, description="https address of a file of checksums")] = ""
 
 

@@ -24,8 +24,8 @@ ANY = "(any)"
 _NUMBER, _COUNT, _CPUS = r"\d{1,18}", r"[1-9]\d{0,8}", r"\^?\d+((-|,\^?)\d+)*"
 _SIZE, _NAMES = r"\d+([kKMGT]i?)?(b|bit|B)?", r"[a-zA-Z0-9_]+(,[a-zA-Z0-9_]+)*,?"
 _READABLE = {
-    _NUMBER: "a number", _COUNT: "a number of at least 1", _CPUS: "numbers of CPUs: 0-3,^2",
-    _SIZE: "a size: 2MB", _NAMES: "names with commas between",
+    _NUMBER: "a number", _COUNT: "a number of at least 1", _CPUS: "CPU numbers, such as 0-3,^2",
+    _SIZE: "a size, such as 2MB", _NAMES: "names, separated by commas",
 }  # fmt: skip
 """Patterns of values → their form on pages."""
 _PREFIX: Mapping[Source, str] = {IMAGE: "hw_", FLAVOR: "hw:"}

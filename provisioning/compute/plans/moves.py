@@ -27,7 +27,7 @@ from provisioning.scheduler.spec import RawId
 MOST = 1000
 """Maximum number of servers of a plan."""
 APART = "Its server group does not allow it. "
-NO_WAY = "No action that was chosen can move it."
+NO_WAY = "None of the chosen actions can move it."
 IDLE = "It does not run, so nothing is interrupted."
 FREE_ROOM = "Free resources on another host, add a host, or stop it."
 UNREAD = ("user_data", "metadata", "injected_files", "requested_networks", "lost_attempts", "trusted_certificates")

@@ -53,7 +53,7 @@ def _address(version: int) -> Callable[[str], str]:
 
 def _disk_config(value: str) -> str:
     if value not in {"MANUAL", "AUTO"}:
-        raise InvalidInputError("OS-DCF:diskConfig is AUTO or MANUAL.", field="OS-DCF:diskConfig")
+        raise InvalidInputError("OS-DCF:diskConfig must be AUTO or MANUAL.", field="OS-DCF:diskConfig")
     return value
 
 

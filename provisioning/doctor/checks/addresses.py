@@ -107,7 +107,7 @@ def addresses() -> Iterator[Finding]:
     for row in WITH_PORTS():
         has, says = many.get(row.id, 0), len(row.requested_networks)
         if has != says:
-            sentence = f"It has {number(has, 'port')}, and its record names {number(says, 'interface')}."
+            sentence = f"It has {number(has, 'port')}, but its record lists {number(says, 'interface')}."
             yield Finding("warning", named(row), sentence, evidence=(has, says, moment_of(row)))
 
 

@@ -73,7 +73,7 @@ def stuck() -> Iterator[Finding]:
         yield Finding("warning", subject, sentence, "Send it again now.", repair, (row.kind, row.subject_id))
     for row in without:
         subject = f"host {names.get(row.host_id, row.host_id)}"
-        sentence = f"The {_named(row)} was sent to it by a command that no longer exists: no result is awaited."
+        sentence = f"The {_named(row)} was sent to it by a command that no longer exists: no result is expected."
         yield Finding("error", subject, sentence, "Send it again.", alone(_again(row)), (row.pk, row.generation))
     yield from _undelivered()
 
@@ -102,7 +102,8 @@ def newer() -> Iterator[Finding]:
     names = dict(Host.objects.values_list("id", "name")) if kept else {}
     taken = _vnis_of_others(kept)
     for row in kept:
-        sentence = f"It keeps the {_named(row)} for a guest that it does not have in the records. It is not touched."
+        sentence = f"It keeps the {_named(row)} for a guest that, according to the records, is not on this host."
+        sentence += " It is not touched."
         if row.vni is not None and row.vni in taken:
             sentence += f" Its VNI {row.vni} now belongs to the network {taken[row.vni]}: remove that guest first."
         yield Finding("warning", f"host {names.get(row.host_id, row.host_id)}", sentence, evidence=_named(row))

@@ -35,11 +35,15 @@ def unreadable() -> Iterator[Finding]:
     faults = InstanceFault.objects.order_by("id").values_list("instance_id", "message")
     for instance_id, message in faults.iterator():
         if not is_readable(message):
-            yield Finding("warning", f"instance {instance_id}", f"A fault shows its user only {message!r}.")
+            yield Finding(
+                "warning",
+                f"instance {instance_id}",
+                f"The message of its fault contains program internals: {message!r}.",
+            )
     failed = InstanceAction.objects.exclude(message=None).exclude(message="").order_by("id")
     for instance_id, action, text in failed.values_list("instance_id", "action", "message").iterator():
         if text and not is_readable(text):
-            sentence = f"The action {action} shows its user only {text!r}."
+            sentence = f"The message of its action {action} contains program internals: {text!r}."
             yield Finding("warning", f"instance {instance_id}", sentence)
 
 

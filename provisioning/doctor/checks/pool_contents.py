@@ -178,7 +178,7 @@ def _unknown_snapshots(known: _PoolRecords, stored: dict[str, StoredVolume]) -> 
                 sentence = f"Its data has the snapshot {name}, which has no record. It is not touched."
                 yield Finding("warning", as_subject(volume), sentence, evidence=name)
             elif not _is_needed(of_copy["what"], uuid.UUID(of_copy["id"])):
-                sentence = f"Its data has the snapshot {name}, which a copy has left."
+                sentence = f"Its data has the snapshot {name}, which a copy left behind."
                 repair = alone(lambda key=volume.id, name=name: _forget(key, name))  # type: ignore[misc]
                 yield Finding("warning", as_subject(volume), sentence, "Send its host a delete command.", repair, name)
 

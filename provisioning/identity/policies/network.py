@@ -154,7 +154,7 @@ RULES = (
     *attribute("port", "binding:vif_details", "details of a port's connection", get=ADMIN),
     *attribute("port", "binding:profile", "the binding profile of a port", get=ADMIN, create=ADMIN, update=ADMIN),
     rule("get_port_binding", ADMIN, "List and show the hosts to which a port is bound."),
-    rule("activate", ADMIN, "Ask for the activation of a binding, which the cloud refuses: migrations do it."),
+    rule("activate", ADMIN, "Activate a binding: refused, because migrations do so."),
     *attribute("port", "trusted", "whether a virtual function is trusted", get=ADMIN, create=ADMIN, update=ADMIN),
     *attribute("port", "binding:vnic_type", "the VNIC type of a port", create=OWNER, update=OWNER),
     *operations("security_group", "security groups"),

@@ -263,7 +263,7 @@ RULES = (
     rule(
         "novella:volumes:would_fit:pools",
         ADMIN,
-        "Show the pools of that result, and use it in the admin.",
+        "Show how many volumes would fit in which pools, also in the admin.",
         "POST /novella-would-fit",
     ),
     rule(

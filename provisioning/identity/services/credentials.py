@@ -242,7 +242,9 @@ def _check_room(user: User, encrypted: str, *, besides: str) -> None:
     others = Credential.objects.filter(user=user).exclude(id=besides)
     kept = others.aggregate(bytes=Sum(Length("encrypted_blob")))["bytes"] or 0
     if kept + len(encrypted) > MOST_BYTES_OF_USER:
-        raise ForbiddenError(f"The credentials of a user may use {MOST_BYTES_OF_USER} bytes. Delete some first.")
+        raise ForbiddenError(
+            f"The credentials of a user may have at most {MOST_BYTES_OF_USER} bytes. Delete some first."
+        )
 
 
 def _check_kind(kind: str) -> None:

@@ -44,10 +44,10 @@ def _check(encryption: TypeEncryption) -> None:
         msg = f"{what}: volumes are encrypted with luks, not with {encryption.provider[:64]!r}."
         raise InvalidInputError(msg, field="volume_type")
     if encryption.cipher and encryption.cipher not in CIPHERS:
-        msg = f"{what}: the cipher is one of {', '.join(CIPHERS)}, not {encryption.cipher[:64]!r}."
+        msg = f"{what}: the cipher must be one of {', '.join(CIPHERS)}, not {encryption.cipher[:64]!r}."
         raise InvalidInputError(msg, field="volume_type")
     if encryption.key_size is not None and encryption.key_size not in KEY_SIZES:
-        msg = f"{what}: the key has one of {KEY_SIZES} bits, not {encryption.key_size}."
+        msg = f"{what}: the key size must be one of {KEY_SIZES} bits, not {encryption.key_size}."
         raise InvalidInputError(msg, field="volume_type")
 
 

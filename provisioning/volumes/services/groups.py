@@ -84,7 +84,9 @@ def update_group(context: RequestContext, group_id: str, change: GroupChange) ->
         raise InvalidInputError(f"Group {group.id} is {group.status}; it must be available.")
     both = set(change.add) & set(change.remove)
     if both:
-        raise InvalidInputError(f"Volume {min(both)[:64]} is to be added and removed.", field="add_volumes")
+        raise InvalidInputError(
+            f"Volume {min(both)[:64]} is in add_volumes and in remove_volumes.", field="add_volumes"
+        )
     for volume in _volumes(context, change.remove):
         if volume.group_id != group.id:
             raise InvalidInputError(f"Volume {volume.id} is not in the group.", field="remove_volumes")

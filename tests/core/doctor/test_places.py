@@ -177,7 +177,7 @@ def test_ports_of_a_server_that_is_on_no_host(cloud: Cloud, alice: RequestContex
 def test_interfaces_that_are_not_there(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     guest_ports().all().delete()
-    assert only("addresses").sentence == "It has 0 ports, and its record names 1 interface."
+    assert only("addresses").sentence == "It has 0 ports, but its record lists 1 interface."
     Port.objects.create(
         network=cloud.network, project_id=row.project_id, mac_address="fa:16:3e:00:00:99", device_id=row.id
     )
@@ -189,7 +189,7 @@ def test_interfaces_that_are_not_there_while_something_goes_on(cloud: Cloud, ali
     Stop.begin(context("alice"), row.id)
     assert look("addresses") == []
     guest_ports().all().delete()
-    assert only("addresses").sentence == "It has 0 ports, and its record names 1 interface."
+    assert only("addresses").sentence == "It has 0 ports, but its record lists 1 interface."
     broken(row, vm_state=VmState.SHELVED_OFFLOADED, task_state=None, task_deadline=None, host=None)
     assert len(look("addresses")) == 1, "the shelved keep theirs"
 

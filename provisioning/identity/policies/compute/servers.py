@@ -88,7 +88,7 @@ RULES = (
     rule(
         "novella:would_fit:hosts",
         ADMIN,
-        "Use it with any amounts, and show the hosts.",
+        "Show how many servers of any size could be scheduled now, and on which hosts.",
         "POST /novella-would-fit",
     ),
     rule("os_compute_api:servers:update", MEMBER, "Update a server's name, description and access addresses."),

@@ -61,7 +61,7 @@ def reserve(
     in use or has a task, ConflictError for a volume that was reserved concurrently, and the errors of ``connect``.
     """
     if mode not in ("rw", "ro"):
-        raise InvalidInputError("The mode of an attachment is rw or ro.", field="mode")
+        raise InvalidInputError("The mode of an attachment must be rw or ro.", field="mode")
     volume = locked_volume(context, volume_id)
     there = Attachment.objects.filter(volume_id=volume.id)
     if instance_id is not None and there.filter(instance_id=instance_id).exists():
