@@ -50,7 +50,7 @@ def test_periodic_work_says_when_it_ran_and_what_is_overdue(admin: Client) -> No
     assert page.count('<span class="status bad">failed</span>') == 1
     assert "LookupError: gone" in page
     assert "0.125 s" in page
-    assert "never done: identity.flush" in page
+    assert "have never run: identity.flush" in page
     assert "of.old" not in page
     assert admin.get(f"{LEASES}events.prune/change/").status_code == 200
     assert admin.post(f"{LEASES}events.prune/change/", {"holder": "x"}).status_code == 403

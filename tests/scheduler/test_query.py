@@ -114,7 +114,7 @@ def deep(levels: int) -> list[Any]:
         (["=", 10**400, 1], "too large"),
         ('["=", NaN, 1]', "too large"),
         ('["=", -Infinity, 1]', "too large"),
-        (deep(DEEPEST + 1), "inside each other"),
+        (deep(DEEPEST + 1), "nested more than"),
         (["or", *[["=", 1, 1]] * MOST_PARTS], "parts"),
     ],
 )
