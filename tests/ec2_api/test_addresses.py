@@ -205,6 +205,13 @@ def test_wrong_associations(alice: Any, way_out: None, arguments: dict[str, str]
     assert refused(alice.associate_address, **arguments) == code
 
 
+@pytest.mark.both_databases("sql")
+def test_text_that_is_no_address_is_not_found(alice: Any, external: Network) -> None:
+    for text in ("²", "elsewhere", "203.0.113.3/29"):
+        assert refused(alice.release_address, PublicIp=text) == "InvalidAddress.NotFound"
+        assert refused(alice.describe_addresses, PublicIps=[text]) == "InvalidAddress.NotFound"
+
+
 def test_an_address_that_forwards_ports_is_in_use(alice: Any, people: People, net: Network, way_out: None) -> None:
     address = alice.allocate_address()["PublicIp"]
     floating, (port, eni) = FloatingIP.objects.get(address=address), interface(people, net)

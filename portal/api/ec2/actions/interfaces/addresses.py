@@ -9,6 +9,7 @@ from portal.api.ec2.actions.instances.shapes import instances_named
 from portal.api.ec2.describe import Column, Described, members
 from portal.api.ec2.frame import Call, Ec2Error, Shape, action, errors, names, tags
 from provisioning.network import selectors, services
+from provisioning.network.addressing import read_address
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FloatingIP, Network, Port
 from provisioning.network.records.owners import COMPUTE
@@ -181,7 +182,15 @@ def _at(rows: QuerySet[FloatingIP], addresses: Sequence[str]) -> QuerySet[Floati
     """Return the floating IPs with these addresses, or all of them without addresses. Raises Ec2Error with the first
     address that the project does not have.
     """
-    return names.with_names(rows, "address", addresses, _no_such_address)
+    return names.with_names(rows, "address", [_read(address) for address in addresses], _no_such_address)
+
+
+def _read(text: str) -> str:
+    """Return an address as records store it: PostgreSQL compares addresses only with addresses. Raises Ec2Error."""
+    try:
+        return str(read_address(text))
+    except ValueError:
+        raise _no_such_address(text) from None
 
 
 def _no_such_address(address: str) -> Ec2Error:
