@@ -20,7 +20,7 @@ import tools.bench.__main__
 from tests.support.guest_image import guest_image
 from tools.bench.cloud import BenchError, Client, RefusedError
 from tools.bench.moves import command, faults
-from tools.bench.moves.cloud import Moved, Mover
+from tools.bench.moves.cloud import LATER, Moved, Mover
 from tools.bench.moves.command import FEWEST, PANIC, Bare, Found, prediction, ratio, rows_of
 from tools.bench.moves.counter import BEGINS, Counter, Watch
 from tools.bench.moves.faults import Outcomes, Rounds
@@ -217,7 +217,7 @@ def test_requests_are_repeated_until_a_web_process_accepts_them(monkeypatch: pyt
         ConnectionRefusedError(),
         HTTPException(),
         RefusedError(503, ""),
-        RefusedError(409, "busy"),
+        RefusedError(409, LATER),
         None,
     ]
     closed = []
@@ -230,10 +230,11 @@ def test_requests_are_repeated_until_a_web_process_accepts_them(monkeypatch: pyt
     client = cast(Client, SimpleNamespace(close=lambda: closed.append(1)))
     assert faults.patient(call, client, "it") == "done"
     assert len(closed) == 2, "the next request opens a new connection"
-    answers += [RefusedError(404, "no"), RefusedError(409, "busy")]
-    with pytest.raises(RefusedError, match="no"):
-        faults.patient(call, client, "it")
-    with pytest.raises(RefusedError, match="busy"):
+    answers += [RefusedError(404, "no"), RefusedError(409, "busy"), RefusedError(409, LATER)]
+    for message in ("no", "busy"):
+        with pytest.raises(RefusedError, match=message):
+            faults.patient(call, client, "it")
+    with pytest.raises(RefusedError, match=LATER):
         faults.patient(call, client, "it", 0)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tools.bench.cloud import BenchError, Client, Cloud, RefusedError
-from tools.bench.moves.cloud import CLEAN_WITHIN, ECHO, WAITS, Mover
+from tools.bench.moves.cloud import CLEAN_WITHIN, ECHO, LATER, WAITS, Mover
 from tools.bench.moves.counter import COUNTS, Watch
 from tools.bench.moves.modes import KEEP_THEIR_DISK
 from tools.bench.moves.outside import Line
@@ -38,13 +38,14 @@ SERVICES = "/compute/v2.1/os-services"
 
 
 def patient(call: Callable[[], Any], client: Client, what: str, within: float = CLEAN_WITHIN) -> Any:
-    """Repeat a call until a web process accepts it. Raises BenchError: it is forbidden, or never accepted."""
+    """Repeat a call until a web process answers it. Raises BenchError: it is refused, or never answered."""
     deadline = time.monotonic() + within
     while True:
         try:
             return call()
         except RefusedError as error:
-            if error.status < 409 or time.monotonic() > deadline:
+            final = error.status < 409 or (error.status == 409 and LATER not in str(error))
+            if final or time.monotonic() > deadline:
                 raise
         except (OSError, http.client.HTTPException) as error:
             client.close()  # the next request opens another connection
