@@ -4,8 +4,8 @@ Each page is opened twice. The second time, its texts are hostile: names, descri
 markup and 255 characters without a space, which turn the direction of what follows. Questions and forms of the dialog
 are opened in it, too.
 
-`WRITE_PAGES=1 pytest -n 0 tests/dashboard/test_gate.py` writes the page. Times of the processor are written there and
-not asserted: they are those of the machine.
+`WRITE_PAGES=1 pytest -n 0 tests/dashboard/test_gate.py` writes the page, each share of the test the rows of its pages.
+Times of the processor are written there and not asserted: they are those of the machine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -45,6 +45,8 @@ LARGER = {"/api/": (10, 640)}
 """Page → its own budgets of requests and kB: Swagger UI is loaded there."""
 AS_THEY_ARE = ("/styleguide/", "/auth/login/", "/nowhere/")
 """Pages without texts of users."""
+SHARES = 4
+"""Tests that share the pages, so that several processes measure them."""
 QUERIES = 60
 """Most queries of a page with one thing of each kind."""
 DIALOG = b'id="dialog-title"'
@@ -157,9 +159,15 @@ def client(signed_in: SignedIn, people: People, town: None) -> Client:
 
 
 @pytest.fixture
-def rendered(client: Client) -> dict[str, bytes]:
+def every(client: Client) -> dict[str, bytes]:
     """Each page of the dashboard by its address."""
     return {path: content for path, content in of_the_dashboard(client).items() if b"<html" in content}
+
+
+@pytest.fixture
+def rendered(every: dict[str, bytes], share: int) -> dict[str, bytes]:
+    """The pages of one share."""
+    return {path: every[path] for path in list(every)[share::SHARES]}
 
 
 @pytest.fixture
@@ -173,7 +181,7 @@ def hostile(client: Client, rendered: dict[str, bytes], portal: dict[str, Measur
     """The same pages with hostile texts."""
     turn_texts()
     return {path: answered(client, path) for path in portal if path not in AS_THEY_ARE} | {
-        path: rendered[path] for path in AS_THEY_ARE
+        path: rendered[path] for path in AS_THEY_ARE if path in rendered
     }
 
 
@@ -270,12 +278,17 @@ def seen_in_the_dialog(tab: Page, path: str, measured: Measured) -> None:
     measured.axe += violations(tab, "#dialog")
 
 
-def table_of(found: Mapping[str, Measured]) -> str:
+def table_of(routes: Sequence[str], found: Mapping[str, Measured], table: str) -> str:
+    """Return the table with the rows of the measured pages replaced, and without those of pages that do not exist."""
     begin = BEGIN.format(**globals(), headers=HEADERS // 1000, widths=", ".join(map(str, WIDTHS)))
-    return begin + "\n".join(measured.row(path) for path, measured in found.items()) + "\n"
+    rows = {line.split("`")[1]: line for line in table.splitlines() if line.startswith("| `")}
+    rows |= {path: measured.row(path) for path, measured in found.items()}
+    return begin + "\n".join(rows[path] for path in routes if path in rows) + "\n"
 
 
+@pytest.mark.parametrize("share", range(SHARES))
 def test_every_page_is_within_its_budgets(
+    every: dict[str, bytes],
     rendered: dict[str, bytes],
     portal: dict[str, Measured],
     hostile: dict[str, bytes],
@@ -288,7 +301,7 @@ def test_every_page_is_within_its_budgets(
         sockets.append(socket)
 
     tab.context.route_web_socket(re.compile(r"/ws/dashboard\?"), connect)
-    assert len(dialogs) > 20
+    assert len(dialogs) > 20 / SHARES
     for path, measured in portal.items():
         seen(tab, path, measured)
         rendered[path] = hostile[path]  # the tab opens these
@@ -300,7 +313,8 @@ def test_every_page_is_within_its_budgets(
     for path in dialogs:
         seen_in_the_dialog(tab, path, portal[path])
     if os.environ.get("WRITE_PAGES"):
-        TABLE.write_text(table_of({route_of(path): measured for path, measured in portal.items()}))
+        found = {route_of(path): measured for path, measured in portal.items()}
+        TABLE.write_text(table_of([*map(route_of, every)], found, TABLE.read_text()))
     wrong = [f"{path}: {each}" for path, measured in portal.items() for each in measured.wrong(path)]
     assert not wrong, "\n".join(wrong)
 
