@@ -7,9 +7,11 @@ own name, the guest has been moved to another host; the host can then neither op
 config drive, rescue disks and saved memory remain files on the host.
 """
 
+import contextlib
 import logging
 import math
 import uuid as uuids
+from collections.abc import Callable
 from dataclasses import replace as changed
 from functools import partial
 from pathlib import Path
@@ -254,13 +256,25 @@ class PoolRootDisks(PassingOn):
 
     def _serve(self, uuid: str) -> None:
         """Open the root disk for this host alone. Its daemon may not run, because the machine was off or the daemon has
-        died; or another host may have joined the disk in a migration whose end was never reported.
+        died; or another host may have joined or acquired the disk in a migration whose end was never reported.
         """
         name = disk_id(uuid, self._host)
         if self._volumes.daemons.runs(name):
-            self._volumes.expel_joined(self._volume(uuid))
+            self._take_back(uuid, self._volumes.expel_joined)
         elif name in self.inner.volumes().get(uuid, []):
             self._connected(uuid)
+
+    def _take_back(self, uuid: str, expel: Callable[[VolumeSpec], None]) -> None:
+        """Block other hosts by ``expel`` from the open root disk of a guest that stays on this host. If one of them has
+        acquired the disk, rename it back first. Raises VolumeNotFoundError.
+        """
+        volume = self._volume(uuid)
+        try:
+            expel(volume)
+        except VolumeNotFoundError:  # acquired, perhaps in this moment
+            if not self._acquire(uuid):
+                raise
+            self._volumes.expel(volume)
 
     # ----- rescue and size ------------------------------------------------------------------------------------------
 
@@ -388,8 +402,8 @@ class PoolRootDisks(PassingOn):
 
     def keep(self, uuid: str) -> None:
         """Resume the guest, after all other hosts are blocked that have joined or acquired its root disk."""
-        if self._volumes.daemons.description(disk_id(uuid, self._host)) is not None and self._acquire(uuid):
-            self._volumes.expel(self._volume(uuid))
+        if self._volumes.daemons.description(disk_id(uuid, self._host)) is not None:
+            self._take_back(uuid, self._volumes.expel)
         self.inner.keep(uuid)
 
     # ----- copies ---------------------------------------------------------------------------------------------------
@@ -436,8 +450,10 @@ class PoolRootDisks(PassingOn):
 
     def _connected(self, uuid: str) -> tuple[VolumeSpec, VolumeConnection]:
         """Open the root disk for the guest, and for this host alone. Return its volume and its connection."""
+        if self._volumes.daemons.description(disk_id(uuid, self._host)) is not None:
+            with contextlib.suppress(VolumeNotFoundError):
+                self._take_back(uuid, self._volumes.expel_joined)
         volume = self._volume(uuid, self._needed_size(uuid))
-        self._volumes.expel_joined(volume)
         connection = self._volumes.connect(volume, [_client(uuid)])
         if connection is None:
             raise HostError("The guest's disk could not be opened.")

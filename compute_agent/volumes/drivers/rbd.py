@@ -43,6 +43,7 @@ from compute_agent.volumes.files import luks
 from compute_agent.volumes.rbd.bases import IMAGE, UNFINISHED, ImageBases, base_name
 from compute_agent.volumes.rbd.images import COPY, NAMESPACE, CephError, CephImages, Parent
 from compute_agent.volumes.rbd.location import parse
+from compute_agent.volumes.rbd.pool_lock import OWNERS, pool_lock
 from compute_agent.volumes.rbd.pool_secret import pool_secret
 
 log = logging.getLogger(__name__)
@@ -356,14 +357,15 @@ class RbdDriver(VolumeDriver):
         descriptor, image = self._reserve_name(volume_id), _image(volume_id)
         try:
             with _missing():
+                joined = self._joined(image)[1] if again or volume_id.startswith(ROOT) else ""
                 if again:
                     self._check_owner(image)
+                    fenced = self.images.fence(image, joined)
+                elif joined:
+                    fenced = self._assign(image)
                 else:
                     self.images.set_meta(image, OWNER, self.settings.host)
-                joined = self._joined(image)[1] if again or volume_id.startswith(ROOT) else ""
-                fenced = self.images.fence(image, joined if again else "")
-                if joined and not again:
-                    self.images.forget_meta(image, JOINED)
+                    fenced = self.images.fence(image)
         except BaseException:
             os.close(descriptor)
             raise
@@ -389,7 +391,7 @@ class RbdDriver(VolumeDriver):
             os.close(descriptor)
 
     def acquire(self, volume_id: str, new_id: str) -> None:
-        with _missing():
+        with _missing(), pool_lock(self.images.location, OWNERS):  # as _assign, of which it is the opposite
             image = _image(volume_id)
             host, address = self._joined(image)
             if host != self.settings.host:
@@ -405,10 +407,16 @@ class RbdDriver(VolumeDriver):
 
     def expel(self, volume_id: str) -> None:
         with _missing():
-            image = _image(volume_id)
+            self._assign(_image(volume_id))
+
+    def _assign(self, image: str) -> list[str]:
+        """Assign an image to this host alone, and return the fenced clients. A host that has joined the image acquires
+        it before or not at all: otherwise the image could have the name of that host while its client is blocked.
+        """
+        with pool_lock(self.images.location, OWNERS):
             self.images.set_meta(image, OWNER, self.settings.host)
             self.images.forget_meta(image, JOINED)
-            self.images.fence(image)
+            return self.images.fence(image)
 
     def _joined(self, image: str) -> tuple[str, str]:
         """Return the host that has joined the volume, and the address of its client; both are empty if there is

@@ -10,7 +10,9 @@ from compute_agent.virt.processes.programs import ProgramError, run_program
 from compute_agent.volumes.rbd.images import QUICK, CephError
 from compute_agent.volumes.rbd.location import CephLocation
 
-OBJECT, NAME = "novella.lock", "rename"
+OBJECT, RENAME = "novella.lock", "rename"
+OWNERS = "owners"
+"""The lock for changes of the host that an open image is assigned to."""
 LASTS = 2 * QUICK.seconds
 """Seconds after which the cluster releases the lock of a holder that has died; longer than any use of the lock."""
 RETRY = 0.2
@@ -18,25 +20,25 @@ RETRY = 0.2
 
 
 @contextlib.contextmanager
-def pool_lock(location: CephLocation) -> Iterator[None]:
-    """Hold the lock of the pool while the block runs a few of Ceph's programs. Raises CephError."""
+def pool_lock(location: CephLocation, name: str = RENAME) -> Iterator[None]:
+    """Hold a lock of the pool while the block runs a few of Ceph's programs. Raises CephError."""
     cookie = str(uuid.uuid4())
-    _acquire(location, cookie)
+    _acquire(location, name, cookie)
     try:
         yield
     finally:
         with contextlib.suppress(CephError, StopIteration):  # the lock expires
-            holders = json.loads(rados(location, "lock", "info", OBJECT, NAME))["lockers"]
+            holders = json.loads(rados(location, "lock", "info", OBJECT, name))["lockers"]
             holder = next(each["name"] for each in holders if each["cookie"] == cookie)
-            rados(location, "lock", "break", OBJECT, NAME, holder, "--lock-cookie", cookie)
+            rados(location, "lock", "break", OBJECT, name, holder, "--lock-cookie", cookie)
 
 
-def _acquire(location: CephLocation, cookie: str) -> None:
+def _acquire(location: CephLocation, name: str, cookie: str) -> None:
     deadline = time.monotonic() + LASTS + QUICK.seconds
     while True:
         try:
             duration = ("--lock-duration", str(int(LASTS)))
-            rados(location, "lock", "get", OBJECT, NAME, "--lock-cookie", cookie, *duration)
+            rados(location, "lock", "get", OBJECT, name, "--lock-cookie", cookie, *duration)
         except CephError as error:
             if "(16)" not in error.detail or time.monotonic() > deadline:  # EBUSY; the exit code is only 1
                 raise

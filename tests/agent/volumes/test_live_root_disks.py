@@ -93,6 +93,7 @@ class JoinablePool(FakePool):
         return self.shared.joined.get(volume_id, self.settings.host) != self.settings.host
 
     def expel(self, volume_id: str) -> None:
+        self._get(volume_id)
         self.shared.joined.pop(volume_id, None)
         self.shared.owner[volume_id] = self.settings.host
 
@@ -245,17 +246,46 @@ def test_a_guest_that_the_portal_keeps_has_its_disk_alone(
     ],
     ids=["start", "reboot", "unpause", "resume", "define"],
 )
+@pytest.mark.parametrize("settled", [False, True])
 def test_a_guest_that_is_started_again_after_a_lost_migration_has_its_disk_alone(
-    one: Host, two: Host, spec: InstanceSpec, shared: Shared, command: Callable[[PoolRootDisks, InstanceSpec], None]
+    one: Host,
+    two: Host,
+    spec: InstanceSpec,
+    shared: Shared,
+    command: Callable[[PoolRootDisks, InstanceSpec], None],
+    *,
+    settled: bool,
 ) -> None:
     arrival = send(spec, one, two, undecided=True)
+    if settled:
+        arrival.settle()
     assert one.opens(spec)
     command(one.driver, spec)
     assert shared.joined == {}
-    assert one.opens(spec)
-    with pytest.raises(DiskLostError):
-        arrival.settle()
     assert roots(shared) == [disk_id(spec.uuid, "one")]
+    assert shared.owner[disk_id(spec.uuid, "one")] == "one"
+    assert one.opens(spec)
+    if not settled:
+        with pytest.raises(DiskLostError):
+            arrival.settle()
+    assert roots(shared) == [disk_id(spec.uuid, "one")]
+
+
+def test_a_disk_that_is_acquired_while_its_guest_is_kept_comes_back(
+    one: Host, two: Host, spec: InstanceSpec, shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrival, expel = send(spec, one, two, undecided=True), JoinablePool.expel
+
+    def late(pool: JoinablePool, volume_id: str) -> None:
+        monkeypatch.setattr(JoinablePool, "expel", expel)
+        arrival.settle()
+        pool.expel(volume_id)
+
+    monkeypatch.setattr(JoinablePool, "expel", late)
+    one.driver.keep(spec.uuid)
+    assert roots(shared) == [disk_id(spec.uuid, "one")]
+    assert shared.owner[disk_id(spec.uuid, "one")] == "one"
+    assert one.opens(spec)
 
 
 def test_a_guest_that_runs_waits_for_a_pool_that_does_not_answer(
