@@ -183,7 +183,7 @@ class _Connections:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self._shares: Counter[str] = Counter()
-        """Connections by guest."""
+        """Number of open connections of each guest."""
         self._tokens = Tokens()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="metadata")

@@ -144,7 +144,7 @@ class VolumeDriver(abc.ABC):
 
     @abc.abstractmethod
     def capacity(self) -> PoolCapacity:
-        """Measure the pool."""
+        """Measure the size and the free space of the pool."""
 
     @abc.abstractmethod
     def contents(self) -> list[StoredVolume]:

@@ -50,7 +50,7 @@ def refuse_line(channel: Any, line: bytes) -> None:
 
 
 class StreamingRequest(http_protocol.WebRequest):
-    """One HTTP request."""
+    """An HTTP request; its body can be passed to the application while it arrives."""
 
     chunked: int
 

@@ -70,7 +70,7 @@ class _Flow:
 
 
 class BoundedWebSocket(ws_protocol.WebSocketProtocol):
-    """One WebSocket."""
+    """A WebSocket that disconnects clients which send or read too slowly, or send too much."""
 
     _flow: _Flow | None = None
     _waiting: deque[int] | None = None

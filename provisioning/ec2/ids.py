@@ -29,7 +29,7 @@ _SPREAD = 0x9E3779B97F4A7C15
 """An odd number (2^64 divided by the golden ratio). Multiplying row numbers by it hides their sequence."""
 _MOST_NUMBER = (1 << 63) - 1
 _OF_TIES = ("eipassoc", "eni-attach", "rtbassoc")
-"""Kinds whose ids identify an association of a resource that also has its own id."""
+"""Kinds of ids that identify an association. The associated resource has an id of another kind."""
 
 
 def is_id(kind: str, text: str) -> bool:

@@ -39,7 +39,7 @@ class Group:
 
 @dataclass(frozen=True)
 class WellKnown:
-    """A built-in namespace."""
+    """A built-in namespace of metadata definitions, with the resource types that it is associated with."""
 
     name: str
     title: str

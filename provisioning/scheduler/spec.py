@@ -44,7 +44,7 @@ class RequestSpec:
     memory_mb: int
     disk_gb: int
     availability_zone: str = ""
-    """Empty: any."""
+    """The requested availability zone; empty: any zone."""
     excluded_hosts: frozenset[uuid.UUID] = frozenset()
     """Hosts on which this request has failed."""
     requested_host: str = ""

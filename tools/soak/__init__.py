@@ -1,1 +1,1 @@
-"""Runs a simulated cloud for a long time and judges whether it grows."""
+"""Runs a simulated cloud for a long time and checks whether its resource usage grows."""

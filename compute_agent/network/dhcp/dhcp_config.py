@@ -92,7 +92,7 @@ class Name:
     hostname: str
     addresses: tuple[str, ...]
     domain: str = ""
-    """As in ``Lease``."""
+    """The domain of the guest's name, as in ``Lease``."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class Maps:
     """Floating IP → address, for protocols without ports."""
 
     def declared(self) -> Iterator[str]:
-        """Render the maps."""
+        """Yield the declarations of the maps, for nftables."""
         for protocol, elements in sorted(self.kept.items()):
             yield from nft_map(f"kept-{protocol}", f"{KEY} : ipv4_addr", elements, ranges=True)
         for protocol, elements in sorted(self.single.items()):

@@ -20,7 +20,7 @@ PERIODS = (97.0, 1_300.0, 21_600.0)
 """Lengths of the waves in seconds; each guest's are up to twice as long."""
 BYTES_PER_PACKET, BYTES_PER_REQUEST = 700.0, 16_384.0
 BUSIEST_DISK, BUSIEST_NETWORK = 8e6, 4e6
-"""Bytes per second."""
+"""Maximum rates of a simulated guest's disk and network, in bytes per second."""
 
 
 class FakeUsage(FakeVolumes):

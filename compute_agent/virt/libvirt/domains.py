@@ -66,7 +66,7 @@ class Domains:
 
     @property
     def _can_receive(self) -> bool:
-        """Whether libvirt accepts incoming guests: its embedded driver cannot remove them by itself, and refuses."""
+        """Whether libvirt accepts incoming guests. Its embedded driver refuses them."""
         return not self._hypervisor.embedded and five_phases.available()
 
     def on_power_change(self, listener: PowerListener) -> None:

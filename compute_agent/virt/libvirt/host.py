@@ -23,7 +23,7 @@ TRIM_INTERVAL = 2.0
 
 
 class HostOperations(Domains):
-    """Connection, capacity, and lists."""
+    """The driver's operations on the host: its connection to libvirt, its capacity, and the lists of its guests."""
 
     def __init__(self, settings: AgentSettings, virt_type: VirtType | None = None) -> None:
         super().__init__(settings, virt_type)

@@ -10,7 +10,7 @@ from compute_agent.virt.libvirt.domains import Domains
 
 
 class RescueOperations(Domains):
-    """Rescue and unrescue."""
+    """The driver's operations that begin and end the rescue of a guest."""
 
     def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None, files: BootFiles) -> None:
         if base is None:

@@ -42,7 +42,7 @@ LIMITS = (
 
 
 class VolumeOperations(Domains):
-    """Volumes of guests."""
+    """The driver's operations on the volumes of guests."""
 
     def attach_volume(self, spec: InstanceSpec, disk: GuestDisk) -> None:
         domain, disk = self._domain(spec.uuid), self._reachable(disk)

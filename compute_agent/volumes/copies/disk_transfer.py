@@ -65,7 +65,7 @@ class DiskTransfer:
         return GuestOrigin(disks=disks, base=base, port=port, tls_hostname=tls_hostname)
 
     def is_exported(self, uuid: str) -> bool:
-        """Return whether a guest's disks are exported, or were and a restart of the machine ended that."""
+        """Return whether a guest's disks are exported, or were exported until the machine restarted."""
         return self._daemons.is_sending(uuid)
 
     def end(self, uuid: str) -> None:

@@ -236,7 +236,7 @@ MIGRATIONS = RecordList[Migration](
 
 
 class MigrationList(ListPage):
-    """All migrations."""
+    """The page *Migrations*: moves and resizes of all projects, for operators."""
 
     records = MIGRATIONS
     lead = "Moves of instances between hosts, and resizes, of all projects."

@@ -248,7 +248,7 @@ POOLS = RecordList[StoragePool](
 
 
 class PoolList(ListPage):
-    """All pools."""
+    """The page *Pools*: the storage pools of all hosts, for operators."""
 
     records = POOLS
     lead = "The storage of volumes on all hosts and backends."

@@ -29,7 +29,7 @@ from provisioning.measures.selectors import DEFAULT, Measures
 from provisioning.volumes.models import StoragePool
 
 OF_SERVER, OF_PROJECT, OF_HOSTS = "novella:servers:measures", "novella:measures", "novella:hosts:measures"
-"""Policy rules."""
+"""Policy rules for the graphs of a server, of a project, and of hosts, pools and the cloud."""
 TEMPLATE = "dashboard/graphs/_graphs.html"
 
 

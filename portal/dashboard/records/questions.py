@@ -81,7 +81,7 @@ class QuestionPage(Page):
         return name_of(self.record)
 
     def do(self) -> None:
-        """Call the service."""
+        """Call the service of the confirmed action. Its errors are shown in the dialog."""
         raise NotImplementedError
 
     def result(self, words: Mapping[str, object]) -> str:

@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any, Protocol, TypeVar
 
 COLUMN = 216
-"""Distance between bars."""
+"""Distance between bars, in pixels."""
 BAR = 12
 TOP = 64
 """Height of the network headings."""

@@ -45,7 +45,7 @@ class MachineShares:
             return taken
 
     def release(self, taken: Iterable[int]) -> None:
-        """Release the shares."""
+        """Release the shares that ``acquire`` returned."""
         with self._lock:
             self._free(taken)
 

@@ -3,4 +3,4 @@
 MAX_INTEGER = 2_147_483_647
 """Maximum of integer columns and of OpenStack's schemas."""
 GIB = 1 << 30
-"""Bytes."""
+"""Bytes in a GiB."""

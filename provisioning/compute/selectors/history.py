@@ -21,7 +21,7 @@ from provisioning.compute.states import VmState
 from provisioning.identity import policy
 
 TUNNEL = "open_tunnel"
-"""Action of a tunnel to a server's port, and its only step."""
+"""Name of the action that records a tunnel to a server's port, and of the only step of that action."""
 ACCEPTED, ON_HOST = "Request accepted", "Carried out on the host"
 LABELS: dict[str, str] = {
     "api_create": ACCEPTED,

@@ -14,8 +14,8 @@ SHOWN = tuple(name for name in LABELS if name != "api_create")
 
 
 def progress_of(instances: Iterable[Instance]) -> dict[uuid.UUID, list[Step]]:
-    """Return the steps of the current attempt of each server that is being built, including pending ones, without
-    hosts.
+    """Return the steps of the current attempt of each server that is being built, including pending ones. The names of
+    hosts are omitted.
     """
     building = {item.id: item for item in instances if item.vm_state == VmState.BUILDING}
     if not building:

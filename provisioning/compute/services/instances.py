@@ -26,7 +26,7 @@ class Changes(TypedDict, total=False):
     """None removes it."""
     hostname: str
     access_ip_v4: str
-    """Empty removes it."""
+    """The server's ``accessIPv4``; an empty text removes it."""
     access_ip_v6: str
     disk_config: str
     """``MANUAL`` or ``AUTO``."""

@@ -23,7 +23,7 @@ from provisioning.scheduler import check_query, options_of
 from provisioning.scheduler.query import JsonFilter
 
 NEAR_SERVERS = ("same_host", "different_host")
-"""Hints with servers."""
+"""Scheduler hints whose values are ids of servers."""
 QUERY = "query"
 """Hint with a condition on hosts."""
 NOT_OFFERED = frozenset({"build_near_host_ip", "cidr", "target_cell"})

@@ -36,12 +36,16 @@ def _sentence(row: Attachment) -> str:
     sentence = f"Host {name} has it open for attachment {row.id}, {known}; no other attachment is allowed."
     if not any(row.id == each.id for each in holds.elsewhere(row.volume)):
         return f"{sentence} Delete that attachment when its server no longer uses the volume."
-    daemon = f", and according to the records host {row.volume.daemon_host} serves it" if row.volume.daemon_host else ""
+    daemon = (
+        f", and according to the records host {row.volume.daemon_host} serves the volume"
+        if row.volume.daemon_host
+        else ""
+    )
     return (
-        f"{sentence} It was opened there after the restored copy was taken{daemon}: hosts get no commands for it."
-        f" The attachment is released when host {name} reports the server's disks. Otherwise delete it when its server"
-        f" no longer uses the volume; if host {name} is wrong, remove it from the pool: manage.py storage_pools"
-        f" {row.volume.pool_id} --remove {name}"
+        f"{sentence} The restored copy is older than this attachment{daemon}. Hosts get no commands for the volume"
+        f" until the attachment is released, when host {name} reports the server's disks. Otherwise delete the"
+        f" attachment when its server no longer uses the volume; if host {name} is wrong, remove it from the pool:"
+        f" manage.py storage_pools {row.volume.pool_id} --remove {name}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Domains."""
+"""Create, update and delete domains."""
 
 import uuid
 from typing import Any, TypedDict, Unpack

@@ -1,4 +1,4 @@
-"""Deletes expired records."""
+"""Deletes expired revocations, sessions, application credentials and trusts."""
 
 from datetime import datetime, timedelta
 

@@ -23,7 +23,7 @@ from provisioning.identity.services import credentials
 from provisioning.identity.services.passwords import typed_name
 
 STEP = 30
-"""Seconds."""
+"""Seconds for which a passcode is valid (RFC 6238)."""
 EARLIER = 1
 """Number of earlier steps that are also valid, because clocks differ and typing takes time."""
 MOST_SECRETS = 20

@@ -33,7 +33,7 @@ SWITCHES = (
     "lock_password",
     "multi_factor_auth_enabled",
 )
-"""Boolean options."""
+"""Options of users whose values are true or false."""
 FACTORS = "multi_factor_auth_rules"
 """Lists of methods; a user must satisfy all methods of one of the lists."""
 MOST_RULES, MOST_METHODS, LONGEST_METHOD = 32, 16, 64

@@ -13,7 +13,7 @@ MOST_NAMESPACES = 1000
 MOST = 1000
 """Properties of one namespace; also its objects, its tags and its associations."""
 MOST_TYPES = 1000
-"""Resource types."""
+"""Maximum number of resource types in the cloud."""
 
 
 def owned(context: RequestContext, name: str) -> MetadefNamespace:

@@ -27,7 +27,9 @@ from provisioning.network.records.marks import mark
 log = logging.getLogger(__name__)
 
 MOST_UNKNOWN = 1_000
-"""Maximum number of documents of one kind that are accepted from a host, which is not trusted, without a record."""
+"""Maximum number of documents of one kind without a record that are accepted from a host, because hosts are not
+trusted.
+"""
 LOST_AFTER = timedelta(minutes=2)
 """Time after which the missing result of a command counts as lost; normally it arrives within seconds."""
 KEPT_FOR_GUESTS = (NETWORK, SECURITY_GROUP)

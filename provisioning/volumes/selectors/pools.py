@@ -52,7 +52,7 @@ def host_of(pool: StoragePool) -> str:
 
 
 def backend_of(pool: StoragePool) -> str:
-    """Return ``HOST@DRIVER``."""
+    """Return ``HOST@DRIVER``, Cinder's name of the backend."""
     first = min((each.host.name for each in pool.servings.all()), default=pool.name)
     return f"{pool.name if pool.shared else first}@{pool.driver}"
 

@@ -211,7 +211,7 @@ def _use(mover: Mover, server: str, line: Line, found: Found, counter: Counter |
 
 
 def _counts(counter: Counter) -> bool:
-    """Whether a guest goes on counting."""
+    """Whether a guest continues to count."""
     before = counter.last
     with contextlib.suppress(BenchError):
         until(lambda: counter.last > before, "the guest counts", ANSWERS_WITHIN)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """One line."""
+    """A line of the result."""
 
     what: str
     measured: str

@@ -16,7 +16,7 @@ TRIES = 3
 
 
 class Wizard:
-    """A signed-in user."""
+    """A user who has signed in to the dashboard and launches servers by the wizard."""
 
     def __init__(self, port: int, user: str, password: str) -> None:
         self._port, self._user, self._password = port, user, password

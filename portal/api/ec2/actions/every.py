@@ -91,7 +91,7 @@ _MODULES = (
     subnets,
     vpcs,
 )
-"""The modules whose actions and tables this API has."""
+"""The modules that declare the actions and tables of this API."""
 _ALL: tuple[Action | Table, ...] = (
     *LISTS,
     get_ebs_encryption_by_default,

@@ -86,7 +86,7 @@ class Table(ABC):
 
     @abstractmethod
     def source(self) -> Callable[..., object]:
-        """Return the function that reads; docs/api.md groups actions by its module."""
+        """Return the function that reads the rows; docs/api.md groups actions by its module."""
 
 
 @dataclass(frozen=True, kw_only=True)

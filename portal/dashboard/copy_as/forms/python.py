@@ -1,4 +1,4 @@
-"""Programs with openstacksdk."""
+"""*Copy as* Python: a program that uses openstacksdk."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

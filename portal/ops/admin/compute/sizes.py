@@ -1,4 +1,4 @@
-"""Flavors."""
+"""The admin pages of flavors."""
 
 from typing import Any
 

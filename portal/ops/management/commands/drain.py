@@ -93,7 +93,9 @@ class Command(BaseCommand):
         self.stdout.write(f"{len(plan.moves)} servers, about {about(plan.seconds(settings.DRAIN_MOVES))}.")
 
     def _follow(self, context: RequestContext, drain: Drain, *, wait: bool) -> int:
-        """Print the progress, until the end if ``wait``; return how many servers have failed or run and stay."""
+        """Print the progress, until the end if ``wait``; return the number of servers that could not be moved, or that
+        stay on the host although they run.
+        """
         while True:
             drain = selectors.drain_for(context, drain.pk)
             items = selectors.items_of(drain)

@@ -38,8 +38,8 @@ class Command(BaseCommand):
         )
         if others:
             raise CommandError(
-                f"{', '.join(others)} uses these keys too: give the keys in the environment of all machines, the new"
-                " one first in the settings whose names end with _FALLBACKS."
+                f"Other machines use these keys, too: {', '.join(others)}. Set the keys by the environment of all"
+                " machines instead, and add each new key to its setting _FALLBACKS first."
             )
         for name in KEYS.values():
             signing_keys.add(Path(settings.PORTAL_DIR) / "secrets" / name, options["keep"])

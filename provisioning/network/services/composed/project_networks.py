@@ -15,7 +15,7 @@ from provisioning.network.services.routing.router_interfaces import add_interfac
 from provisioning.network.services.routing.routers import Gateway, create_router, delete_router, legs_of
 
 NETWORK, ROUTER, SUBNET = "auto_allocated_network", "auto_allocated_router", "auto_allocated_subnet_v4"
-"""Neutron's names."""
+"""Names of the resources of an auto-allocated topology, as in Neutron."""
 
 
 def check_topology() -> Network:
