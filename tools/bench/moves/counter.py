@@ -36,7 +36,7 @@ def _first(text: str) -> int:
 
 
 class Counter:
-    """Checks what one guest writes to the consoles of all hosts."""
+    """Checks the output of one guest on the consoles of all hosts."""
 
     def __init__(self) -> None:
         self.last = 0
