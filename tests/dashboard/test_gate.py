@@ -159,30 +159,22 @@ def client(signed_in: SignedIn, people: People, town: None) -> Client:
 
 
 @pytest.fixture
-def every(client: Client) -> dict[str, bytes]:
+def rendered(client: Client) -> dict[str, bytes]:
     """Each page of the dashboard by its address."""
     return {path: content for path, content in of_the_dashboard(client).items() if b"<html" in content}
 
 
 @pytest.fixture
-def rendered(every: dict[str, bytes], share: int) -> dict[str, bytes]:
-    """The pages of one share."""
-    return {path: every[path] for path in list(every)[share::SHARES]}
-
-
-@pytest.fixture
-def portal(client: Client, rendered: dict[str, bytes]) -> dict[str, Measured]:
-    """The queries and bytes of each page; measured before a browser runs in this thread."""
-    return {path: served(client, path) for path in rendered}
+def portal(client: Client, rendered: dict[str, bytes], share: int) -> dict[str, Measured]:
+    """The queries and bytes of each page of a share; measured before a browser runs in this thread."""
+    return {path: served(client, path) for path in list(rendered)[share::SHARES]}
 
 
 @pytest.fixture
 def hostile(client: Client, rendered: dict[str, bytes], portal: dict[str, Measured]) -> dict[str, bytes]:
     """The same pages with hostile texts."""
     turn_texts()
-    return {path: answered(client, path) for path in portal if path not in AS_THEY_ARE} | {
-        path: rendered[path] for path in AS_THEY_ARE if path in rendered
-    }
+    return {path: rendered[path] if path in AS_THEY_ARE else answered(client, path) for path in portal}
 
 
 @pytest.fixture
@@ -288,7 +280,6 @@ def table_of(routes: Sequence[str], found: Mapping[str, Measured], table: str) -
 
 @pytest.mark.parametrize("share", range(SHARES))
 def test_every_page_is_within_its_budgets(
-    every: dict[str, bytes],
     rendered: dict[str, bytes],
     portal: dict[str, Measured],
     hostile: dict[str, bytes],
@@ -314,7 +305,7 @@ def test_every_page_is_within_its_budgets(
         seen_in_the_dialog(tab, path, portal[path])
     if os.environ.get("WRITE_PAGES"):
         found = {route_of(path): measured for path, measured in portal.items()}
-        TABLE.write_text(table_of([*map(route_of, every)], found, TABLE.read_text()))
+        TABLE.write_text(table_of([*map(route_of, rendered)], found, TABLE.read_text()))
     wrong = [f"{path}: {each}" for path, measured in portal.items() for each in measured.wrong(path)]
     assert not wrong, "\n".join(wrong)
 
