@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from portal.dashboard.records import paging
 from provisioning.identity.models import Domain, Group, Role, User
 from provisioning.identity.selectors.entries import roles_of
 from provisioning.identity.services.assignments import assign_role, grant
@@ -99,16 +98,21 @@ def test_nobody_is_not_put_into_a_group(at_operator: Client, staff: Group) -> No
 def test_the_users_of_a_group_are_paged_and_searched(
     at_operator: Client, staff: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paging, "PAGE_SIZE", 2)
+    monkeypatch.setattr("portal.dashboard.lists.list_query.SIZE", 2)
     for user in User.objects.bulk_create(User(domain=staff.domain, name=f"u{n}", password="!") for n in range(4)):
         add_to_group(staff, user)
 
     def shown(query: str) -> list[str]:
         answer = at_operator.get(f"/groups/{staff.id}/{query}")
-        return [user.name for user in answer.context["pages"]]
+        return [user.name for user in answer.context["records"]]
 
     assert [shown(query) for query in ("", "?page=2", "?q=u3")] == [["u0", "u1"], ["u2", "u3"], ["u3"]]
+    assert shown("?sort=-name") == ["u3", "u2"]
     assert 'href="?q=u&amp;page=2"' in at_operator.get(f"/groups/{staff.id}/?q=u").content.decode()
+    csv = at_operator.get(f"/groups/{staff.id}/?format=csv&q=u3")
+    assert b"".join(csv.streaming_content).decode().splitlines()[1:][0].split(",")[1] == "u3"  # type: ignore[attr-defined]
+    for show in ("filters", "columns"):
+        assert f'action="/groups/{staff.id}/"' in at_operator.get(f"/groups/{staff.id}/?show={show}").content.decode()
 
 
 def test_a_role_is_given_to_a_group(at_operator: Client, staff: Group, alice: Person, operator: Person) -> None:

@@ -1,10 +1,10 @@
 """Groups: the list, the detail page with members and roles, and the actions."""
 
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
 
 from portal.dashboard.copy_as.calls import Call, edit
 from portal.dashboard.copy_as.kinds import identity as copied
@@ -15,10 +15,9 @@ from portal.dashboard.identity import base
 from portal.dashboard.identity.base import GroupPage
 from portal.dashboard.identity.forms import GroupUserForm, RecordForm
 from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPage
-from portal.dashboard.identity.listing import GROUPS
+from portal.dashboard.identity.listing import GROUPS, group_users
 from portal.dashboard.identity.members import LIST
 from portal.dashboard.identity.places import GRANT, REVOKE, least_grant
-from portal.dashboard.records.paging import page_of
 from portal.dashboard.records.questions import QuestionPage
 from portal.dashboard.words.names import bdi
 from provisioning.common.errors import NotFoundError
@@ -32,6 +31,8 @@ from provisioning.identity.services.groups import (
     remove_from_group,
     update_group,
 )
+
+REMOVE = "identity:remove_user_from_group"
 
 
 class GroupList(ListPage):
@@ -65,31 +66,34 @@ class GroupCreate(RecordFormPage):
         return [Call(copied.GROUP, {**typed, "domain_id": typed["domain"].id})]
 
 
-class GroupDetail(GroupPage):
-    """The page of one group."""
+class GroupDetail(GroupPage, ListPage):
+    """The page of one group: the list of its users, and its roles."""
 
     rule = "identity:get_group"
+    template = "dashboard/identity/group.html"
+    parents = (("Groups", "dashboard:groups"),)
 
-    def get(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
-        group, text = self.record, base.search_of(request.GET)
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponseBase:
+        group = self.record
+        self.heading = group.name
+        self.records = group_users(group, can_remove=self.allows(REMOVE, base.target_of(group)))
+        return super().get(request)
+
+    def extra_context(self) -> Mapping[str, Any]:
+        group = self.record
         target = base.target_of(group)
-        shows_roles = self.allows(LIST, target)
         grants = {**target, **least_grant(group.domain_id)}
-        context = {
+        return {
             "group": group,
-            "pages": page_of(dashboard_lists.users_in(group, text, within=self.within), request.GET.get("page", "")),
-            "text": text,
-            "standings": members.memberships_of(group, within=self.within) if shows_roles else None,
+            "standings": members.memberships_of(group, within=self.within) if self.allows(LIST, target) else None,
             "may": {
                 "update": self.allows("identity:update_group", target),
                 "delete": self.allows("identity:delete_group", target),
                 "add": self.allows("identity:add_user_to_group", target),
-                "remove": self.allows("identity:remove_user_from_group", target),
                 "grant": self.allows(GRANT, grants),
                 "revoke": self.allows(REVOKE, grants),
             },
         }
-        return self.page("dashboard/identity/group.html", context)
 
 
 class GroupEdit(RecordFormPage, GroupPage):
@@ -144,7 +148,7 @@ class GroupUserAdd(FormPage, GroupPage):
 class GroupUserRemove(QuestionPage, GroupPage):
     """Asks for confirmation, and removes a user from a group."""
 
-    rule = "identity:remove_user_from_group"
+    rule = REMOVE
     question = "Remove {user} from {name}?"
     consequence = "The user loses the roles of the group immediately, including on open pages."
     label = "Remove"

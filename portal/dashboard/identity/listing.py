@@ -254,6 +254,43 @@ GROUPS = RecordList[Group](
     create=_create("group"),
 )
 
+
+def group_users(group: Group, *, can_remove: bool) -> RecordList[User]:
+    """Return the list of the users of a group; ``can_remove``: whether its rows have a button that removes the user."""
+
+    def button(row: Row) -> object:
+        user = row["user"]
+        to, label = "dashboard:group_user_remove", "Remove {} from the group"
+        return cells.button("x-lg", "Remove", user.name, to, group.pk, user.pk, label=label)
+
+    return RecordList[User](
+        key="group_users",
+        model=User,
+        one="user",
+        noun="users",
+        rule="identity:get_group",
+        row_id="user",
+        url_name="dashboard:group_page",
+        url_args=(group.pk,),
+        records=lambda context, _: lists.users_in(group, within=_within(context)),
+        detail=lambda _, rows: rows.select_related("domain"),
+        rows=_users,
+        default="name",
+        columns=(
+            _named("user"),
+            _domain("user"),
+            STATE,
+            columns.attribute("email", "E-mail", "user", css="muted breaks"),
+            columns.ident("user"),
+        ),
+        actions=button if can_remove else None,
+        search=searched("name", "email"),
+        find="Find by name, e-mail or ID",
+        filters=(_states(("expired", "Password expired")),),
+        empty=Empty("people", "No users yet", "Users of this group get its roles."),
+    )
+
+
 # --- roles and domains ------------------------------------------------------------------------------------------------
 
 

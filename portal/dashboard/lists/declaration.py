@@ -158,7 +158,9 @@ def _no_actions(_: RequestContext) -> Sequence[BulkAction]:
 
 @dataclass(frozen=True)
 class RecordList(Generic[Record]):
-    """A list of records; ``key`` is its live page, and its URL name unless ``url_name`` is given."""
+    """A list of records; ``key`` is its live page, and its URL name unless ``url_name`` is given. A list on the page of
+    a record is created for each request, with the id of the record in ``url_args``.
+    """
 
     key: str
     model: type[Record]
@@ -198,6 +200,7 @@ class RecordList(Generic[Record]):
     row_id: str = ""
     """The beginning of the HTML ids of its rows, by default ``key``."""
     url_name: str = ""
+    url_args: Sequence[object] = ()
     kinds: frozenset[str] = frozenset()
     """The kinds of events that change it; without any it is not live."""
     changed: Callable[[Sequence[LoggedEvent]], Collection[object]] | None = None
@@ -210,7 +213,7 @@ class RecordList(Generic[Record]):
 
     @property
     def address(self) -> str:
-        return reverse(self.url_name or f"dashboard:{self.key}")
+        return reverse(self.url_name or f"dashboard:{self.key}", args=self.url_args)
 
     def parts_for(self, context: RequestContext) -> tuple[list[Column], list[Filter]]:
         """Return the columns that the caller may see, and the filters that the caller may use."""

@@ -20,12 +20,13 @@ class ListPage(Page):
     """Base of the pages that show a list.
 
     The list determines the policy rule and, by its key, the section; a page may declare a different section. A page
-    that shows more than the list has a ``template`` that extends the default template.
+    that shows more than the list has a ``template`` that extends the default template. The page of a record sets the
+    list of the record before it calls ``get``.
     """
 
-    records: ClassVar[RecordList[Any]]
+    records: RecordList[Any]
     template: ClassVar[str] = "dashboard/lists/page.html"
-    heading: ClassVar[str] = ""
+    heading: str = ""
     """The heading, if it is not the name of the section."""
     parents: ClassVar[Sequence[tuple[str, str]]] = ()
     """Labels and URL names of the pages above this one."""

@@ -149,10 +149,9 @@ def groups_of(user: User, *, within: str = "") -> list[Group]:
     return list(rows.filter(domain=within) if within else rows)
 
 
-def users_in(group: Group, text: str, *, within: str = "") -> QuerySet[User]:
-    """Return the matching users of a group by name; ``within``: in this domain."""
-    rows = _narrow(User.objects.order_by("name", "id"), text, "email", within=within).select_related("domain")
-    return rows.filter(id__in=GroupMembership.objects.filter(group=group).values("user"))
+def users_in(group: Group, *, within: str = "") -> QuerySet[User]:
+    """Return the users of a group; ``within``: in this domain."""
+    return listed_users(within).filter(id__in=GroupMembership.objects.filter(group=group).values("user"))
 
 
 def tags_of(project: Project) -> list[str]:
