@@ -16,6 +16,8 @@ from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People
 from tests.support.tables import each_row
 
+NETWORK = {"net_name": "backend", "net_cidr": "10.78.0.0/24"}
+
 
 class _PostgresqlError(Exception):
     def __init__(self, sqlstate: str) -> None:
@@ -63,6 +65,26 @@ def test_an_aborted_request_of_a_script_does_not_leave_its_page(people: People, 
         answer = client.post(reverse("dashboard:launch_quote"), headers={"HX-Request": "true"})
     assert answer.status_code == 503
     assert "HX-Redirect" not in answer
+
+
+@each_row(
+    "path, service, typed, form",
+    [
+        ("keys", "views.create_key_pair", {"key_new_name": "laptop"}, "new_key"),
+        ("networks", "made_here.services.create_network_with_subnets", NETWORK, "new_network"),
+        ("security-groups", "made_here.services.create_group_allowing", {"group_name": "web"}, "new_group"),
+    ],
+)
+def test_a_form_within_the_wizard_keeps_its_input(
+    people: People, signed_in: SignedIn, path: str, service: str, typed: dict[str, str], form: str
+) -> None:
+    with mock.patch(f"portal.dashboard.launch.{service}", side_effect=error_of("40001")):
+        answer = signed_in(people.alice).post(f"/instances/launch/{path}/", typed, headers={"HX-Request": "true"})
+    assert answer.status_code == 200
+    shown = answer.context[form]
+    assert [str(each) for each in shown.non_field_errors()] == [outage.CONTENDED]
+    assert {name: shown[name].value() for name in typed} == typed
+    assert outage.CONTENDED in answer.content.decode()
 
 
 def test_an_error_of_a_statement_is_a_bug(people: People, signed_in: SignedIn) -> None:

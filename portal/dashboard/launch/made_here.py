@@ -1,13 +1,14 @@
 """Creation of networks and security groups within the wizard, without losing its input."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from django import forms
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.frame.forms import ChoiceLabel, Form, OfferedField
-from portal.dashboard.frame.pages import Page
+from portal.dashboard.frame.pages import Page, as_unavailable
 from portal.dashboard.launch.forms import LaunchForm
 from portal.dashboard.launch.wizard import group_choices, network_choices
 from portal.dashboard.network.networks.fields import CidrField
@@ -20,13 +21,14 @@ from provisioning.common.errors import NovellaError
 from provisioning.common.values.ids import NOBODY
 from provisioning.identity import policy
 from provisioning.network import selectors, services
-from provisioning.network.models import Router
+from provisioning.network.models import Network, Router, SecurityGroup
 from provisioning.network.selectors import uses
 
 NETWORK_FORM, GROUP_FORM = "new-network-form", "new-group-form"
 OFFERED = {key: each for key, each in TEMPLATES.items() if key not in {OWN, MEMBERS}}
 MADE = "made-in-wizard"
 """The event on which the wizard's page updates the summary."""
+Made = TypeVar("Made")
 
 
 class NewNetworkForm(RecordForm):
@@ -82,6 +84,20 @@ def new_network(context: RequestContext, data: QueryDict | None = None) -> NewNe
     return NewNetworkForm(data, free=uses.free_range(context), routers=routers_to_join(context))
 
 
+def created(form: Form, create: Callable[[Mapping[str, Any]], Made]) -> Made | None:
+    """Return the result of ``create`` with the values of a form of the wizard. None if the form is invalid, or the
+    service or the database refused it: the form has the error then.
+    """
+    if form.is_valid():
+        try:
+            return create(form.cleaned_data)
+        except NovellaError as error:
+            form.refuse(error)
+        except OperationalError as error:
+            form.refuse(as_unavailable(error))
+    return None
+
+
 class Networks(Page):
     """Creation of a network in the wizard."""
 
@@ -92,20 +108,17 @@ class Networks(Page):
         """Return the choice of networks with the new one selected, or the form with errors."""
         chosen, form, made = request.POST.getlist("networks"), new_network(self.context, request.POST), ""
         policy.enforce(self.context, "create_subnet", own_network(self.context))
-        if form.is_valid():
-            typed = form.cleaned_data
-            first = services.FirstSubnet(typed["net_cidr"], {})
-            try:
-                network = services.create_network_with_subnets(
-                    self.context.project_id or NOBODY, typed["net_name"], {}, [first], typed.get("net_router")
-                )
-                made, chosen, form = network.name, [*chosen, str(network.id)], new_network(self.context)
-            except NovellaError as error:
-                form.refuse(error)
+        if network := created(form, self._create):
+            made, chosen, form = network.name, [*chosen, str(network.id)], new_network(self.context)
         launch = LaunchForm()
         launch.initial["networks"] = chosen
         launch.offer("networks", network_choices(selectors.networks_to_choose(self.context)))
         return _answer(self, "dashboard/launch/_networks.html", {"form": launch, "new_network": form, "made": made})
+
+    def _create(self, typed: Mapping[str, Any]) -> Network:
+        first = services.FirstSubnet(typed["net_cidr"], {})
+        project_id, router = self.context.project_id or NOBODY, typed.get("net_router")
+        return services.create_network_with_subnets(project_id, typed["net_name"], {}, [first], router)
 
 
 class Groups(Page):
@@ -117,20 +130,18 @@ class Groups(Page):
     def post(self, request: HttpRequest) -> HttpResponse:
         """Return the choice of groups with the new one selected, or the form with errors."""
         chosen, form, made = request.POST.getlist("security_groups"), NewGroupForm(request.POST), ""
-        if form.is_valid():
-            typed = form.cleaned_data
-            flows = [flow for key in typed["group_allows"] for flow in flows_of(key)]
-            if flows:
-                policy.enforce(self.context, "create_security_group_rule")
-            try:
-                group = services.create_group_allowing(self.context.project_id or NOBODY, typed["group_name"], flows)
-                made, chosen, form = group.name, [*chosen, str(group.id)], NewGroupForm()
-            except NovellaError as error:
-                form.refuse(error)
+        if form.is_valid() and form.cleaned_data["group_allows"]:
+            policy.enforce(self.context, "create_security_group_rule")
+        if group := created(form, self._create):
+            made, chosen, form = group.name, [*chosen, str(group.id)], NewGroupForm()
         launch = LaunchForm()
         launch.initial["security_groups"] = chosen
         launch.offer("security_groups", group_choices(selectors.security_groups_to_choose(self.context)))
         return _answer(self, "dashboard/launch/_groups.html", {"form": launch, "new_group": form, "made": made})
+
+    def _create(self, typed: Mapping[str, Any]) -> SecurityGroup:
+        flows = [flow for key in typed["group_allows"] for flow in flows_of(key)]
+        return services.create_group_allowing(self.context.project_id or NOBODY, typed["group_name"], flows)
 
 
 def _answer(page: Page, template: str, values: dict[str, Any]) -> HttpResponse:

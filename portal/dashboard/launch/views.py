@@ -14,7 +14,7 @@ from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import FormPage, Page
 from portal.dashboard.launch.copied import calls_of
 from portal.dashboard.launch.forms import LaunchForm, NewKeyForm
-from portal.dashboard.launch.made_here import new_forms
+from portal.dashboard.launch.made_here import created, new_forms
 from portal.dashboard.launch.wizard import key_choices, open_wizard
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
@@ -130,20 +130,15 @@ class Keys(Page):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """Return the list of keys with the new one selected; only this response contains its private key."""
-        new_key, made = NewKeyForm(request.POST), {}
-        form = LaunchForm()
+        new_key, form = NewKeyForm(request.POST), LaunchForm()
         form.initial["key_name"] = request.POST.get("key_name", "")
-        if new_key.is_valid():
-            try:
-                made = self._make(new_key.cleaned_data)
-                new_key = NewKeyForm()
-                form.initial["key_name"] = made["new"]
-            except NovellaError as error:
-                new_key.refuse(error)
+        if made := created(new_key, self._create):
+            new_key = NewKeyForm()
+            form.initial["key_name"] = made["new"]
         form.offer("key_name", key_choices(compute.key_pairs_for(self.context)))
-        return self.part("dashboard/launch/_keys.html", {"form": form, "new_key": new_key, **made})
+        return self.part("dashboard/launch/_keys.html", {"form": form, "new_key": new_key, **(made or {})})
 
-    def _make(self, typed: Mapping[str, Any]) -> dict[str, Any]:
+    def _create(self, typed: Mapping[str, Any]) -> dict[str, Any]:
         name, public_key = typed["key_new_name"], typed["key_new_public"] or None
         pair, private_key = create_key_pair(self.context, name, public_key)
         return {"new": pair.name, "private_key": private_key}
