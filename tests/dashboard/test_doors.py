@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -21,7 +23,11 @@ from provisioning.events.models import Event
 from provisioning.events.selectors import OPERATORS, LoggedEvent
 from provisioning.hosts.models import Host
 from provisioning.identity import policy
+from provisioning.identity.models import SignIn
+from provisioning.identity.services.groups import add_to_group, create_group
+from provisioning.identity.services.roles import create_role
 from provisioning.launches.cloud_config.check import problem_of
+from provisioning.launches.services.snippets import create_snippet
 from provisioning.network.models import Network
 from provisioning.volumes.models import Message, Volume, VolumeType
 from tests.support.cast import People, sign_in_browser
@@ -116,6 +122,50 @@ def test_an_action_from_the_list_leads_back_to_it(
     answer = site.post(to, {"next": shown})
     assert answer.status_code == 303
     assert answer["Location"] == (back or reverse("dashboard:instance", args=[server.id]))
+
+
+def opened(site: Client, to: str, shown: str, **typed: str) -> str:
+    """Open a dialog on a page and submit it; return the address of the next page."""
+    dialog = site.get(to, headers={"HX-Request": "true", "HX-Current-URL": f"http://testserver{shown}"})
+    found = re.findall(r'name="next" value="([^"]*)"', dialog.content.decode())
+    return str(site.post(to, {"next": html.unescape(found[0]) if found else "", **typed})["Location"])
+
+
+def test_what_returns_to_a_list_keeps_its_search_filter_and_page(people: People, site: Client) -> None:
+    shown = "/settings/sessions/?kind=browser&q=fire&page=2"
+    times = {"last_used_at": timezone.now(), "expires_at": timezone.now() + timedelta(days=1)}
+    session = SignIn.objects.create(user=people.alice.user, client="f" * 32, program="Firefox", browser=True, **times)
+    assert opened(site, reverse("dashboard:settings_session_end", args=[session.id]), shown) == shown
+
+    shown, edited = "/snippets/?q=web", {"name": "web", "text": "#cloud-config"}
+    snippet = create_snippet(people.alice.context, description="", **edited)
+    assert opened(site, reverse("dashboard:snippet_edit", args=[snippet.id]), shown, **edited) == shown
+    assert opened(site, reverse("dashboard:snippet_delete", args=[snippet.id]), shown) == shown
+    created = {**edited, "name": "database"}
+    assert opened(site, reverse("dashboard:snippet_create"), shown, **created) == "/snippets/"
+
+
+def test_a_list_is_kept_without_scripts_and_a_record_page_is_not_left(people: People, site: Client) -> None:
+    sign_in_browser(site, people.operator)
+    role = create_role("auditor")
+    to, shown = reverse("dashboard:role_edit", args=[role.id]), "/roles/?q=audit"
+    page = site.get(to, headers={"Referer": f"http://testserver{shown}"}).content.decode()
+    assert f'name="next" value="{shown}"' in page
+    assert site.post(to, {"name": "auditor", "description": "x", "next": shown})["Location"] == shown
+    group = create_group(people.operator.user.domain, "staff")
+    typed = {"name": "crew", "description": "", "next": "/groups/?q=st"}
+    assert site.post(reverse("dashboard:group_edit", args=[group.id]), typed)["Location"] == f"/groups/{group.id}/"
+
+
+def test_who_is_removed_from_a_group_leaves_its_list_as_it_was(people: People, site: Client) -> None:
+    sign_in_browser(site, people.operator)
+    group = create_group(people.operator.user.domain, "staff")
+    add_to_group(group, people.alice.user)
+    to, shown = (
+        reverse("dashboard:group_user_remove", args=[group.id, people.alice.user_id]),
+        f"/groups/{group.id}/?q=a",
+    )
+    assert opened(site, to, shown) == shown
 
 
 def test_dangerous_questions_have_the_focus_on_cancel(cloud: Cloud, people: People, site: Client) -> None:

@@ -56,18 +56,17 @@ SIGNED_OUT = "Your session has ended, so nothing was changed. Sign in and try ag
 def sign_in_first(request: HttpRequest) -> HttpResponse:
     """Redirect a user whose session has expired, and who sent a form, to the sign-in and then back to the form."""
     messages.info(request, SIGNED_OUT)
-    return redirect_to_login(page_before(request))
+    return redirect_to_login(page_before(request) or reverse("dashboard:overview"))
 
 
 def page_before(request: HttpRequest) -> str:
-    """Return the path of the page with the form, or of the overview if it is not a page of this portal."""
-    overview = reverse("dashboard:overview")
+    """Return the address of the page that sent the request, empty if it is not a page of this portal."""
     try:
         came_from = urlsplit(str(request.META.get("HTTP_REFERER", "")))
     except ValueError:
-        return overview
+        return ""
     if came_from.netloc != request.get_host() or came_from.path == reverse("dashboard:sign_in"):
-        return overview
+        return ""
     return urlunsplit(("", "", came_from.path, came_from.query, ""))
 
 
@@ -204,29 +203,32 @@ class Page(View):
         return policy.allows(self.context, rule, target)
 
     def go(self, to: str, *args: Any, message: str = "", level: int = messages.SUCCESS) -> HttpResponse:
-        """Redirect to another page of the dashboard, with a message.
-
-        After a confirmation on the section's list, returns to the list with its filter and page (``returns_to``).
+        """Redirect to another page of the dashboard, with a message. The page that the user was on (``opened_on``) is
+        shown with its search, filters and number.
         """
         if message:
             messages.add_message(self.request, level, message)
-        url = self._list_shown() or (reverse(to, args=args) if ":" in to else to)
+        url = reverse(to, args=args) if ":" in to else to
+        shown = safe_next(self.request, "") if self.request.method == "POST" else ""
+        path = urlsplit(shown).path
+        if shown and (path == urlsplit(url).path or self.returns_to(path)):
+            url = shown
         if cast("PageRequest", self.request).htmx:
             return HttpResponse(headers={"HX-Redirect": url})
         return HttpResponseRedirect(url, status=303)
 
-    def _list_shown(self) -> str:
-        """Return the address of the page on which the confirmation was shown if it is one of those that ``returns_to``
-        names, otherwise an empty text.
-        """
-        shown = safe_next(self.request, "") if self.request.method == "POST" else ""
-        return shown if shown and self.returns_to(urlsplit(shown).path) else ""
-
     def returns_to(self, path: str) -> bool:
-        """Whether a confirmed action that was started at ``path`` returns there. By default it does so only from the
-        section's list.
+        """Whether an action that was started at ``path`` returns there instead of redirecting to another page. By
+        default it does so only from the section's list.
         """
         return path == reverse(self.back_to)
+
+    def opened_on(self) -> str:
+        """Return the address of the page on which the form or question was opened. It is submitted as ``next``."""
+        request = cast("PageRequest", self.request)
+        if request.method == "POST":
+            return request.POST.get("next", "")
+        return request.htmx.current_url_abs_path or "" if request.htmx else page_before(request)
 
     def forbidden(self, error: ForbiddenError) -> HttpResponse:
         """Show a policy refusal on a page of its own."""
@@ -238,9 +240,9 @@ class Page(View):
 
     def ask(self, question: Mapping[str, Any]) -> HttpResponse:
         """Ask for confirmation in the page's dialog, or on a page of its own for browsers without scripts."""
-        htmx = cast("PageRequest", self.request).htmx
-        if htmx:
-            return self.part("dashboard/_confirm.html", {**question, "next": htmx.current_url_abs_path or ""})
+        question = {**question, "next": self.opened_on()}
+        if cast("PageRequest", self.request).htmx:
+            return self.part("dashboard/_confirm.html", question)
         return self.page("dashboard/confirm.html", question)
 
     def asks_for_copies(self) -> bool:
@@ -371,6 +373,10 @@ class FormPage(Page):
         """Save the valid form and redirect; a NovellaError is shown in the form."""
         raise NotImplementedError
 
+    def returns_to(self, path: str) -> bool:
+        """Leave the list for the page of the record that the form has created or changed."""
+        return False
+
     def extra_context(self) -> Mapping[str, Any]:
         """Return additional context for the template."""
         return {}
@@ -416,8 +422,11 @@ class FormPage(Page):
         return self.show(form, status=422 if form.errors else 200)
 
     def form_context(self, form: Form) -> dict[str, Any]:
-        """Return the context of the form."""
-        context = {"form": form, **self.extra_context(), "copies": self.copies, "copied": self.copied}
+        """Return the context of the form. A form without a record in its address creates one, and a search could hide
+        that in the list, so it does not return to the search.
+        """
+        context = {"form": form, "next": self.opened_on() if self.kwargs else "", **self.extra_context()}
+        context |= {"copies": self.copies, "copied": self.copied}
         if context.get("danger"):
             form.focuses = False  # the focus is on Cancel
         return context

@@ -1,12 +1,12 @@
 """Bases of the pages of instances: the list, the page of one instance, and its dialogs."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
 from django.urls import reverse
 
-from portal.dashboard.frame.pages import Page, PageRequest
+from portal.dashboard.frame.pages import Page
 from portal.dashboard.instances.actions.begin import masters_locks, refusal
 from portal.dashboard.records.views import Crumbs, SheetPage
 from portal.dashboard.words.names import bdi
@@ -24,9 +24,9 @@ class InstancePage(Page):
     rule = "os_compute_api:servers:detail"
 
     def returns_to(self, path: str) -> bool:
-        """Also return to each tab of the page of the instance."""
+        """Return to the list, and to each tab of the page of the instance."""
         identity = self.kwargs.get("instance_id")
-        return super().returns_to(path) or (identity is not None and path.startswith(f"/instances/{identity}/"))
+        return path == reverse(self.back_to) or (identity is not None and path.startswith(f"/instances/{identity}/"))
 
 
 class InstanceDialog(InstancePage):
@@ -89,8 +89,7 @@ class InstanceSheet(InstanceDialog, SheetPage):
         return self.heading.format(name=bdi(self.instance.name))
 
     def extra_context(self) -> Mapping[str, Any]:
-        shown = self.request.POST.get("next") or cast("PageRequest", self.request).htmx.current_url_abs_path
-        return {**super().extra_context(), "danger": self.danger, "next": shown or ""}
+        return {**super().extra_context(), "danger": self.danger}
 
     def crumbs(self) -> Crumbs:
         return [(self.instance.name, self.back())]
