@@ -3,6 +3,8 @@
 Each API has one table from these classes to its own wording and status.
 """
 
+from collections.abc import Sequence
+
 
 class NovellaError(Exception):
     """Base class. ``message`` may be shown to the user; ``field`` is the name of the invalid input (``imageRef``,
@@ -18,9 +20,15 @@ class NovellaError(Exception):
 
 
 class InvalidInputError(NovellaError):
-    """The request is invalid (HTTP 400)."""
+    """The request is invalid (HTTP 400). ``others``: inputs that are invalid only together with ``field``: another
+    value of any of them can be a correction.
+    """
 
     code = "invalid_input"
+
+    def __init__(self, message: str, *, field: str | None = None, others: Sequence[str] = ()) -> None:
+        super().__init__(message, field=field)
+        self.others = others
 
 
 class NotAuthenticatedError(NovellaError):

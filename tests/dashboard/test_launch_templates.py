@@ -10,6 +10,7 @@ from django.test import Client
 
 from provisioning.common.database import outage
 from provisioning.compute.models import Instance
+from provisioning.images.models import Image
 from provisioning.launches.models import InstanceLease, LaunchTemplate, Snippet
 from provisioning.launches.plans.plan import DataDisk, LaunchPlan
 from provisioning.launches.services import templates
@@ -166,6 +167,23 @@ def test_malformed_user_data_is_not_locked(at_alice: Client, cloud: Cloud) -> No
     assert answer.status_code == 422
     assert answer.context["form"].errors["mode_user_data"][0].startswith("Line 2: ")
     assert saved(at_alice, page, title="Lab").status_code == 303
+
+
+def test_each_locked_value_that_is_wrong_is_reported_at_its_field(at_alice: Client, cloud: Cloud) -> None:
+    wizard = typed(cloud, user_data="#cloud-config\nusers: [a", user_data_as_is="on", tags="a/b", lease_days="7")
+    page = at_alice.post(f"{PATH}create/", wizard)
+    answer = saved(at_alice, page, title="Lab", **dict.fromkeys(("mode_user_data", "mode_tags"), "locked"))
+    assert set(answer.context["form"].errors) == {"mode_user_data", "mode_tags"}
+
+
+def test_an_error_of_two_fields_is_shown_at_the_one_that_can_be_changed(
+    at_alice: Client, cloud: Cloud, alice: Person
+) -> None:
+    Image.objects.filter(id=cloud.image.id).update(min_ram=1_000_000)
+    for slug, locked, field in (("a", "flavor", "image"), ("b", "image", "flavor")):
+        templates.create_template(alice.context, slug, slug, plan_of(cloud), Modes(locked=(locked,)))
+        answer = at_alice.post(f"/launch/t/{slug}/", typed(cloud))
+        assert list(answer.context["form"].errors) == [field], locked
 
 
 def test_a_link_names_the_locked_field_that_is_wrong_and_who_corrects_it(

@@ -11,8 +11,10 @@ import pytest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.compute.models import Instance
+from provisioning.images import services as images
+from provisioning.images.models import Image
 from provisioning.launches import selectors
-from provisioning.launches.errors import LockedFieldError, TooManyError
+from provisioning.launches.errors import LockedFieldError, LockedValuesError, TooManyError
 from provisioning.launches.models import InstanceLease, LaunchTemplate
 from provisioning.launches.plans.plan import LaunchPlan
 from provisioning.launches.services import snippets, templates
@@ -89,6 +91,34 @@ def test_a_floating_ip_is_locked_without_a_router_if_launches_choose_the_network
     with pytest.raises(InvalidInputError) as refused:
         templates.create_template(alice, "Wrong", "wrong", wanted, Modes(locked=("reachable", "networks")))
     assert refused.value.field == "reachable"
+
+
+def test_all_wrong_locked_values_are_reported(alice: RequestContext, cloud: Cloud, plan: LaunchPlan) -> None:
+    nobody = str(uuid.UUID(int=1))
+    wrong = {"image": nobody, "key_name": "none", "tags": ("a,b",), "networks": (nobody,), "lease_days": 9999}
+    wrong |= {"user_data": "#cloud-config\nusers: [a", "security_groups": (nobody,)}
+    opened = but(plan, availability_zone="none", metadata={"x" * 256: "y"}, flavor="none", **wrong)
+    with pytest.raises(LockedValuesError) as refused:
+        templates.create_template(alice, "Wrong", "wrong", opened, Modes(locked=(*wrong, "description")))
+    assert set(refused.value.messages) == set(wrong)
+
+
+@each_row(
+    "locked, blamed",
+    [(("flavor",), None), (("image",), None), (("image", "flavor"), "flavor"), (("flavor", "tags"), "tags")],
+)
+def test_a_value_that_another_image_or_flavor_would_allow_is_locked(
+    alice: RequestContext, cloud: Cloud, plan: LaunchPlan, locked: tuple[str, ...], blamed: str | None
+) -> None:
+    large = images.create(alice, name="large", disk_format="raw", container_format="bare", min_ram=1_000_000)
+    Image.objects.filter(pk=large.pk).update(status="active", size=1)
+    wanted = but(plan, image=str(large.pk), tags=("a,b",) if "tags" in locked else ())
+    if blamed is None:
+        assert templates.create_template(alice, "Large", "large", wanted, Modes(locked=locked))
+        return
+    with pytest.raises(LockedValuesError) as refused:
+        templates.create_template(alice, "Large", "large", wanted, Modes(locked=locked))
+    assert list(refused.value.messages) == [blamed]
 
 
 def test_a_quota_that_is_in_use_does_not_matter(alice: RequestContext, plan: LaunchPlan) -> None:

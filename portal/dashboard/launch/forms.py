@@ -25,7 +25,7 @@ from provisioning.common.errors import InvalidInputError, NovellaError, OverQuot
 from provisioning.compute.launch.guest_data import MAX_USER_DATA
 from provisioning.compute.models import Instance
 from provisioning.launches.cloud_config import check
-from provisioning.launches.plans.plan import FIELD_OF, FIELDS, LaunchPlan
+from provisioning.launches.plans.plan import FIELD_OF, FIELDS, LaunchPlan, choices_of
 
 FAR_TOO_MANY = 9999
 """A larger number of servers is rejected, and the summary is shown for this number."""
@@ -221,7 +221,9 @@ class LaunchForm(Form):
         return str(self.cleaned_data["idempotency_key"])[:64] or new_key()
 
     def refuse(self, error: NovellaError) -> None:
-        """Show exceeded quotas next to the meters, and other errors at their fields."""
+        """Show exceeded quotas next to the meters, and other errors at their fields. An error that several fields cause
+        together is shown at one that can be changed.
+        """
         if isinstance(error, OverQuotaError) and error.resource in {"instances", "cores", "ram"}:
             self.over_quota = refusals.message_of(error)
         elif error.field == "user_data" and isinstance(error, InvalidInputError):
@@ -234,7 +236,9 @@ class LaunchForm(Form):
         elif isinstance(error, OverQuotaError) and error.resource == "metadata_items":
             self.add_error("metadata", refusals.message_of(error))
         else:
-            super().refuse(error)
+            open_first = sorted(choices_of(error), key=lambda name: name in self.locked)
+            name = next((name for name in open_first if name in self.fields), None)
+            self.add_error(name, self.message_of(error))
 
 
 _WIZARD_CHOOSES = frozenset(

@@ -11,6 +11,8 @@ from django.http import QueryDict
 from portal.dashboard.frame.forms import MONO, Form
 from portal.dashboard.launch.forms import LaunchForm
 from portal.dashboard.launch_templates.described import Described
+from provisioning.common.errors import InvalidInputError, NovellaError
+from provisioning.launches.errors import LockedValuesError
 from provisioning.launches.plans.plan import FIELDS, LaunchPlan, values_of
 from provisioning.launches.services.templates import NEVER_LOCKED, Modes
 
@@ -51,6 +53,14 @@ class VersionForm(Form):
             self.fields[f"{MODE}{each.name}"] = forms.ChoiceField(
                 label=each.label, choices=choices, required=False, initial=each.mode
             )
+
+    def refuse(self, error: NovellaError) -> None:
+        """Show each locked value that no launch could have at its field."""
+        if not isinstance(error, LockedValuesError):
+            super().refuse(error)
+            return
+        for name, message in error.messages.items():
+            super().refuse(InvalidInputError(message, field=name))
 
     @property
     def rows(self) -> list[tuple[Described, Any]]:

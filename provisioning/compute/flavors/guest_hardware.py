@@ -17,6 +17,7 @@ from provisioning.compute.models import Flavor
 from provisioning.scheduler import HostNeed
 
 FIELDS = {IMAGE: "imageRef", FLAVOR: "flavorRef"}
+_OTHERS = {IMAGE: (FIELDS[FLAVOR],), FLAVOR: (FIELDS[IMAGE],)}
 WORDS = {IMAGE: "image's property", FLAVOR: "flavor's extra spec"}
 _TRAITS: Mapping[str, str] = {
     hardware.SECURE_BOOT_TRAIT: "Secure Boot",
@@ -46,11 +47,16 @@ def check_demands(properties: Texts, flavor: Flavor | Texts) -> None:
                 raise InvalidInputError(f"The {WORDS[source]} {each}.", field=FIELDS[source])
     if isinstance(both.hardware, HardwareError):
         error = both.hardware
-        raise InvalidInputError(f"The {WORDS[error.source]} {error}.", field=FIELDS[error.source]) from error
+        alone = _Both(properties, {}) if error.source == IMAGE else _Both({}, flavor)
+        others = () if isinstance(alone.hardware, HardwareError) else _OTHERS[error.source]
+        raise InvalidInputError(
+            f"The {WORDS[error.source]} {error}.", field=FIELDS[error.source], others=others
+        ) from error
     for name, reason in _contradictions(both, both.hardware):
         source = IMAGE if name in properties else FLAVOR
         value = (properties if source == IMAGE else both.specs).get(name)
-        raise InvalidInputError(f"The {WORDS[source]} {name}={str(value)[:80]}: {reason}.", field=FIELDS[source])
+        message = f"The {WORDS[source]} {name}={str(value)[:80]}: {reason}."
+        raise InvalidInputError(message, field=FIELDS[source], others=_OTHERS[source])
 
 
 def host_needs(properties: Texts, flavor: Texts) -> tuple[HostNeed, ...]:

@@ -110,7 +110,7 @@ def _outside(context: RequestContext, request: LaunchRequest, networks: list[dic
     outside = external_network_for(context, networks)
     if outside is None:
         msg = "No router connects these networks to an external network, so the server cannot have a floating IP."
-        raise InvalidInputError(msg, field="reachable")
+        raise InvalidInputError(msg, field="reachable", others=("networks",))
     return outside
 
 

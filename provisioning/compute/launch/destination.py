@@ -72,6 +72,7 @@ def in_zones(place: Place, zones: Set[str]) -> Place:
             f"Server and volumes are not in the same availability zone. Server is in: {place.zone}. Volumes are in:"
             f" {zone}",
             field="availability_zone",
+            others=("block_device_mapping",),
         )
     return replace(place, zone=zone)
 

@@ -60,6 +60,7 @@ def check_memory(flavor: Flavor, image: Image) -> None:
         raise InvalidInputError(
             f"The image needs {image.min_ram} MiB of memory; flavor {flavor.name} has {flavor.memory_mb} MiB.",
             field="flavorRef",
+            others=("imageRef",),
         )
 
 
@@ -72,6 +73,7 @@ def check_fit(flavor: Flavor, image: Image) -> None:
         raise InvalidInputError(
             f"The image needs a disk of {image.min_disk} GiB; flavor {flavor.name} has {flavor.root_gb} GiB.",
             field="flavorRef",
+            others=("imageRef",),
         )
     bytes_needed = size_of(image)
     if bytes_needed > flavor.root_gb * GIB:
@@ -79,6 +81,7 @@ def check_fit(flavor: Flavor, image: Image) -> None:
             f"The image is {math.ceil(bytes_needed / GIB)} GiB large; the disk of"
             f" flavor {flavor.name} has {flavor.root_gb} GiB.",
             field="flavorRef",
+            others=("imageRef",),
         )
 
 

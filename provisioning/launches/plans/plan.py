@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from provisioning.common.errors import InvalidInputError
+from provisioning.common.errors import InvalidInputError, NovellaError
 from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute.launch.multipart import with_config
 from provisioning.compute.launch.request import DiskRequest, LaunchRequest, NetworkRequest
@@ -173,6 +173,12 @@ FIELD_OF: Mapping[str, str] = {
     "floating_network_id": "reachable",
 }
 """Field of an error of the Compute service → choice, where the names differ."""
+
+
+def choices_of(error: NovellaError) -> list[str]:
+    """Return the choices that an error of a launch depends on; another value of any of them can be a correction."""
+    others = error.others if isinstance(error, InvalidInputError) else ()
+    return [FIELD_OF.get(name, name) for name in (error.field, *others) if name]
 
 
 def plan_of(values: object) -> LaunchPlan:
