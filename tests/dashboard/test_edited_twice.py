@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import html
 import re
+import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from django import forms
+from django.http import QueryDict
 from django.test import Client
 from django.urls import get_resolver, reverse
 
 from portal.dashboard.copy_as.written import ASKED
-from portal.dashboard.frame.edits import SHOWN
+from portal.dashboard.frame.edits import SHOWN, collision_of, forget, remember, shown_input
+from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import FormPage
 from provisioning.identity.models import Role, User
 from provisioning.network.models import Network
@@ -20,7 +24,7 @@ from tests.dashboard.conftest import SignedIn
 from tests.dashboard.test_every_form import addresses as addresses
 from tests.dashboard.test_every_form import patterns
 from tests.support.cast import People, Person, make_user
-from tests.support.clouds import Cloud
+from tests.support.clouds import Cloud, context
 from tests.support.tables import each_row
 
 UNCHANGED = object()
@@ -209,3 +213,29 @@ def test_a_request_without_the_digests_is_saved(
     address = reverse("dashboard:network_edit", args=addresses["network"])
     values = shown(two[0].get(address), name="new") | {SHOWN: sent}
     assert two[0].post(address, values).status_code == 303
+
+
+class Named(Form):
+    name = forms.CharField()
+
+
+def named(value: str, saved: str = "old") -> Named:
+    """Return a form that was opened when the name was "old", and is submitted with ``value``."""
+    form = Named(initial={"name": "old"})
+    opened_at = re.sub(r".*value=\"(.*)\">", r"\1", shown_input(form))
+    data = QueryDict(mutable=True)
+    data.update({"name": value, SHOWN: html.unescape(opened_at)})
+    return Named(data, initial={"name": saved})
+
+
+@each_row("aborted", [False, True])
+def test_the_first_of_two_users_who_save_the_same_value_remains_its_editor(aborted: bool) -> None:
+    record, first, second, third = uuid.uuid4().hex, *(context(name) for name in ("alice", "bob", "charlie"))
+    remember(named("new"), record, first)
+    stored = remember(named("new"), record, second)
+    if aborted:
+        forget(stored)
+    form = named("other", saved="new")
+    collision = collision_of(form, cast("QueryDict", form.data), record, third)
+    assert collision is not None
+    assert collision.messages["name"].startswith("alice changed this to “new”")

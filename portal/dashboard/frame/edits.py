@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.core.cache import caches
@@ -126,11 +126,15 @@ def changes(form: Form, **values: Any) -> dict[str, Any]:
 def remember(form: Form, record: str, context: RequestContext) -> list[str]:
     """Store who has changed which values of a record by saving its form, for the message to the next user.
 
-    Called before the commit, so that a request that waits for it reads them. Returns the keys for ``forget``.
+    Called before the commit, so that a request that waits for it reads them. If another user has saved the same value
+    since the form was opened, that user remains the editor. Returns the keys for ``forget``.
     """
     typed = {name: text for name in _compared(form) if (text := _typed(form, name)) is not None}
     entry = {"id": str(context.user_id), "name": context.user_name, "at": time.time()}
     keys = [_key(record, name, text) for name, text in typed.items() if text != _saved(form, name)]
+    opened_at = read_shown(cast("QueryDict", form.data)).at
+    earlier = caches[CACHE].get_many(keys)
+    keys = [key for key in keys if not opened_at or key not in earlier or earlier[key]["at"] < opened_at]
     caches[CACHE].set_many(dict.fromkeys(keys, entry), REMEMBERED)
     return keys
 
