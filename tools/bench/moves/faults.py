@@ -56,7 +56,7 @@ def patient(call: Callable[[], Any], client: Client, what: str, within: float = 
 
 @dataclass
 class Guest:
-    """One server and what is known about it."""
+    """One server and its results."""
 
     server: str
     address: str
@@ -70,7 +70,7 @@ class Outcomes:
     """The results of all rounds."""
 
     counts: Counts[str] = field(default_factory=Counts)
-    """What became of the moves → number."""
+    """Outcome of moves → number of moves."""
     faults: Counts[str] = field(default_factory=Counts)
     confirmed: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -134,7 +134,7 @@ class Faults:
 
 
 class Rounds:
-    """Moves guests, and has a fault meanwhile; then waits until each server is in use again."""
+    """Rounds of moves: guests move, a fault happens during the moves, and each server is awaited in use again."""
 
     def __init__(self, cloud: Cloud, mover: Mover, dice: random.Random, say: Callable[[str], None]) -> None:
         self._cloud, self._mover, self._dice, self._say = cloud, mover, dice, say
@@ -261,7 +261,7 @@ class Rounds:
             time.sleep(0.5)
 
     def _next(self, guest: Guest, row: dict[str, Any]) -> None:
-        """Do what an owner or an operator does with a server in a state."""
+        """Confirm, revert, start or reset a server, as its state requires."""
         if row["status"] == "VERIFY_RESIZE":
             self._act(guest, {"confirmResize" if guest.confirms else "revertResize": None}, 0)
             if not guest.confirms and "reverted" not in guest.outcome:

@@ -1,4 +1,4 @@
-"""Where the root disks of the measured guests are: what the cloud of each mode needs."""
+"""Places of the root disks of the measured guests, and the clouds that they need."""
 
 from __future__ import annotations
 
