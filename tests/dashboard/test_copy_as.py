@@ -675,7 +675,7 @@ def test_defaults_of_limits_and_of_volume_types_are_copied(signed_in: SignedIn, 
     cores, fast = calls_of(signed_in(people.operator), address, typed)
     assert curl.body_of(cores) == {"quota_set": {"cores": 20, "force": True}}
     assert [each.partition(":")[0] for each in cores.notes] == [
-        "The current default becomes a limit of the project, as no call removes limits",
+        "No API call removes a limit, so the default becomes the project's own limit",
         "No call sets",
     ]
     [text] = [each.text for each in written([fast], place.Place("novella", {"volume": ""})) if each.key == "openstack"]
