@@ -88,4 +88,4 @@ async def test_a_shell_in_a_guest_to_which_no_rule_leads(guest: Guest, key: Path
     assert (step.name, step.detail["port"]) == ("open_tunnel", "22")
     output, complaint, code = await result_of(await novella(guest, "tunnel", "web:9", "--stdio"))
     assert (output, code) == (b"", errors.NOT_READY)
-    assert "accepts no connection" in complaint
+    assert "does not accept connections" in complaint
