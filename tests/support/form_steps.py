@@ -108,8 +108,10 @@ VOLUMES = [
     d("volume_delete", of="spare_volume", waits=True),
 ]
 ACTIONS = [
-    *map(act, ("pause", "unpause", "suspend", "resume", "reboot", "stop", "start", "lock", "unlock")),
-    *map(act, ("shelve", "unshelve")),
+    *map(act, ("pause", "unpause", "suspend", "resume", "reboot", "stop", "start")),
+    d("instance_lock", {"reason": "maintenance"}, "server", waits=True),
+    *map(act, ("unlock", "shelve")),
+    d("instance_unshelve", of="server", waits=True),
     d(
         "bulk",
         at="/bulk/instances/delete/?id={server}",
@@ -230,8 +232,8 @@ ELSEWHERE = {
     **{
         f"dashboard:instance_{action}": "tests/dashboard/test_instance_actions.py: it needs a state or takes minutes"
         for action in (
-            *("attach_interface", "backup", "change_password", "detach_interface", "lock", "rebuild", "rescue"),
-            *("reset_state", "resize", "snapshot", "unshelve"),
+            *("attach_interface", "backup", "change_password", "detach_interface", "rebuild", "rescue"),
+            *("reset_state", "resize", "snapshot"),
         )
     },
     **{
