@@ -297,7 +297,7 @@ async def _connected(connection: socket.socket, address: tuple[str, int]) -> Gue
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return await asyncio.open_connection(sock=connection, limit=MOST_BYTES)
     except ConnectionRefusedError as error:
-        raise GuestRefusedError("The guest accepts no connection at this port.") from error
+        raise GuestRefusedError("The guest does not accept connections at this port.") from error
     except (OSError, TimeoutError) as error:
         raise GuestUnreachableError("The guest does not answer at this port.", detail=str(error)) from error
 
