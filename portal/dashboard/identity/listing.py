@@ -189,6 +189,13 @@ def _default_project(row: Row) -> object:
     return cells.bdi(project.name) if project else ""
 
 
+_OF_USERS: tuple[Column, ...] = (
+    _named("user"),
+    _domain("user"),
+    STATE,
+    columns.attribute("email", "E-mail", "user", css="muted breaks"),
+)
+"""The first columns of each list of users."""
 USERS = RecordList[User](
     key="users",
     model=User,
@@ -203,10 +210,7 @@ USERS = RecordList[User](
     rows=_users,
     default="name",
     columns=(
-        _named("user"),
-        _domain("user"),
-        STATE,
-        columns.attribute("email", "E-mail", "user", css="muted breaks"),
+        *_OF_USERS,
         Column("default", "Default project", _default_project, sort=Lower("default_project__name"), css="muted breaks"),
         _count("projects", "Projects", "user", lists.projects_of_user()),
         columns.age("user", optional=True),
@@ -277,10 +281,7 @@ def group_users(group: Group, *, can_remove: bool) -> RecordList[User]:
         rows=_users,
         default="name",
         columns=(
-            _named("user"),
-            _domain("user"),
-            STATE,
-            columns.attribute("email", "E-mail", "user", css="muted breaks"),
+            *_OF_USERS,
             columns.ident("user"),
         ),
         actions=button if can_remove else None,
