@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support import ledger_file, tiers
-from tests.support.ledger_file import BUDGETS, Entry, Ledger
+from tests.support.ledger_file import BUDGETS, CALIBRATED, CALIBRATION, Entry, Ledger
 
 ROOT = ledger_file.ROOT
 FILES = ["a", "b", "c", "d", "new"]
@@ -74,6 +74,13 @@ def test_a_run_replaces_what_the_ledger_has_of_its_functions() -> None:
         },
         "session": {"collection": {"deep": Entry(4, 90.0, 25.0, 30.0), "landing": Entry(2, 42.0, 22.0, 84.0)}},
     }
+
+
+def test_costs_are_those_of_the_processor_that_the_budgets_are_set_for() -> None:
+    slow = [row(CALIBRATION, "landing", times * CALIBRATED, session=True) for times in (1.5, 2.5)]
+    rows = [row("tests/a.py::test_one", "quick", 0.5), *slow]
+    result = ledger_file.taken_over({}, rows)
+    assert result["tests/a.py"] == {"test_one": {"quick": Entry(1, 0.25, 0.25, 1.0)}}
 
 
 def test_what_a_whole_run_did_not_run_has_left_its_tier() -> None:

@@ -5,12 +5,14 @@ JSON lines: its id, its tier, its processor-seconds and the seconds that it took
 
 A test's cost is the processor time of its set-up, call and teardown, in its worker and in all processes that descend
 from it, those that go on running included; not that of fixtures of the session, which are rows of their own, as the
-start of each process with its collection is.
+start of each process with its collection is.  Between the tests each worker measures the speed of its processor by the
+same small calculation, so that costs of different machines and hours can be compared (``ledger_file.taken_over``).
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Generator, Iterator
@@ -20,6 +22,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.ledger_file import CALIBRATION
 from tests.support.tiers import tier_of
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -27,6 +30,8 @@ ROWS = "ledger"
 """Name of the property of a report that has the rows."""
 MOST = 5
 """Tests that a run names at its end: those that took longest."""
+CALIBRATED_EVERY = 20.0
+"""Seconds."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,16 @@ def _children(pid: int) -> list[str]:
     return values
 
 
+def calibration() -> float:
+    """Return the processor-seconds of a calculation that is always the same: text is formatted, parsed and sorted."""
+    begun = time.process_time()
+    rows = [
+        {"id": n, "name": f"server-{n}", "addresses": [f"192.0.2.{n % 250 + k}" for k in range(4)]} for n in range(1000)
+    ]
+    sorted(json.loads(json.dumps(rows, indent=1)), key=lambda row: str(row["name"]))
+    return time.process_time() - begun
+
+
 class Meter:
     """Measures the tests of one process, and adds the rows to their reports."""
 
@@ -83,6 +98,7 @@ class Meter:
         self._begun = Reading.now()
         self._shared = Reading(0.0, 0.0)
         self._within = False
+        self._calibrated = -math.inf
         self._rows: list[dict[str, Any]] = []
 
     def pytest_collection_finish(self) -> None:
@@ -93,6 +109,9 @@ class Meter:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self) -> Generator[None, bool, bool]:
+        if time.monotonic() - self._calibrated > CALIBRATED_EVERY:
+            self._of_the_session(CALIBRATION, Reading(spent := calibration(), spent))
+            self._calibrated = time.monotonic()
         self._begun, self._shared = Reading.now(), Reading(0.0, 0.0)
         return (yield)
 

@@ -2,7 +2,8 @@
 
 ``python -m tests.support.ledger_file update FILE…`` takes over the rows that runs have written with ``--ledger=FILE``;
 ``… check`` fails when a tier passes its budget or a test without a mark costs too much; ``… show`` prints the tiers.
-Costs are processor-seconds, times are seconds.
+Costs are processor-seconds of the processor that the budgets are set for: those that a run measured are multiplied by
+what its calibrations took there and in the run.  Times are seconds.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ast
 import functools
 import json
+import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +23,10 @@ PATH = ROOT / "tests" / "ledger.json"
 TIERS = ("quick", "landing", "deep")
 SESSION = "session"
 """In the place of a file: what the start, the collection and the fixtures of a whole run cost, by its tier."""
+CALIBRATION = "calibration"
+"""Name of the rows of a session whose cost is that of a calculation that is always the same."""
+CALIBRATED = 0.0085
+"""Processor-seconds that it takes on the processor that the budgets are set for."""
 BUDGETS = {"quick": 240.0, "landing": 1440.0}
 """Processor-seconds of a run of each tier."""
 OVER = 1.1
@@ -82,7 +88,7 @@ def _of(ledger: Ledger, file: str, tier: str) -> Iterator[Entry]:
 
 
 def taken_over(ledger: Ledger, rows: Iterable[dict[str, Any]]) -> Ledger:
-    """Return the ledger with the rows of a run: they replace what it has of their functions in the tiers of the run.
+    """Return the ledger with the rows of one run: they replace what it has of their functions in the tiers of the run.
 
     A row: the test's ``id``, the ``tier`` it belongs to (of a row of the session: that of the run), ``cost`` and
     ``seconds``; the last one of a run says with ``whole`` whether all tests of its tier ran: what has no row then has
@@ -97,20 +103,22 @@ def taken_over(ledger: Ledger, rows: Iterable[dict[str, Any]]) -> Ledger:
         run = max(run, row["tier"], key=TIERS.index)
         whole = whole or row.get("whole", False)
     ran = TIERS[: TIERS.index(run) + 1]
+    calibrations = [float(row["cost"]) for row in result.get((SESSION, CALIBRATION), {}).get(run, [])]
+    speed = CALIBRATED / statistics.fmean(calibrations) if calibrations else 1.0
     new: Ledger = defaultdict(dict)
     for file, functions in ledger.items():
         for name, tiers in functions.items():
             replaced = () if file == SESSION else ran if whole or (file, name) in result else ()
             new[file][name] = {tier: entry for tier, entry in tiers.items() if tier not in replaced}
     for (file, name), of_tiers in result.items():
-        entries = {tier: _entry(each) for tier, each in of_tiers.items()}
+        entries = {tier: _entry(each, speed) for tier, each in of_tiers.items()}
         new[file][name] = {**new[file].get(name, {}), **entries}
     left = {file: {name: tiers for name, tiers in sorted(of.items()) if tiers} for file, of in sorted(new.items())}
     return {file: functions for file, functions in left.items() if functions}
 
 
-def _entry(rows: Sequence[dict[str, Any]]) -> Entry:
-    spent = [float(row["cost"]) for row in rows]
+def _entry(rows: Sequence[dict[str, Any]], speed: float) -> Entry:
+    spent = [speed * float(row["cost"]) for row in rows]
     seconds = sum(float(row["seconds"]) for row in rows)
     return Entry(len(rows), round(sum(spent), 2), round(max(spent), 2), round(seconds, 1))
 
