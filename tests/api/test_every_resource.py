@@ -21,6 +21,7 @@ def test_each_has_a_row() -> None:
     assert declared().keys() == ROWS.keys() | NOT_CREATED
 
 
+@pytest.mark.slow
 @each_row("of", [*ROWS])
 def test_it_comes_back_as_it_was_sent(world: World, of: tuple[str, str]) -> None:
     it = Examined(of, world)
@@ -61,6 +62,7 @@ def _stable(shown: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in shown.items() if name not in {"updated_at", "revision_number"}}
 
 
+@pytest.mark.slow
 @each_row("of", [of for of in ROWS if of[0] == "identity"])
 def test_fixed_attributes_may_be_repeated_and_not_changed(world: World, of: tuple[str, str]) -> None:
     it = Examined(of, world)

@@ -235,6 +235,7 @@ def with_volume(cloud: Cloud, server: Instance, alice: RequestContext) -> Instan
     return server
 
 
+@pytest.mark.slow
 def test_a_host_that_may_write_to_a_volume_has_to_be_forced_down(cloud: Cloud, with_volume: Instance) -> None:
     server = with_volume
     dies("one", forced=True)
@@ -363,6 +364,7 @@ def test_a_server_of_a_host_that_was_forced_down_during_a_stop_is_returned_by_th
     assert Allocation.objects.get().host.name == "one"
 
 
+@pytest.mark.slow
 def test_a_guest_that_was_started_again_is_reset_after_a_restore(cloud: Cloud, with_volume: Instance) -> None:
     server = with_volume
     home_again(cloud, server)
@@ -398,6 +400,7 @@ def test_a_root_disk_in_a_pool_is_taken_back_by_a_start(cloud: Cloud, server: In
     invariants.check()
 
 
+@pytest.mark.slow
 def test_a_start_whose_volumes_cannot_be_connected_can_be_repeated(cloud: Cloud, with_volume: Instance) -> None:
     server = with_volume
     home_again(cloud, server)
@@ -414,6 +417,7 @@ def test_a_start_whose_volumes_cannot_be_connected_can_be_repeated(cloud: Cloud,
     invariants.check()
 
 
+@pytest.mark.slow
 def test_a_start_on_its_own_host_that_gets_no_answer_ends(cloud: Cloud, with_volume: Instance) -> None:
     server = with_volume
     home_again(cloud, server)

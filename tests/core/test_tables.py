@@ -13,6 +13,7 @@ pytestmark = pytest.mark.django_db
 MODELS = [model for model in apps.get_models(include_auto_created=True) if model._meta.managed]
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases("sql")
 def test_no_migration_is_missing() -> None:
     call_command("makemigrations", check=True, dry_run=True, verbosity=0)

@@ -20,6 +20,7 @@ ASSET = re.compile(r'(?:src|href)="/static/([^"]+\.(?:js|css|svg))"')
 FONT = Path("node_modules/@fontsource-variable/inter/files/inter-latin-wght-normal.woff2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [

@@ -280,6 +280,7 @@ def test_names_from_agents_and_users_cannot_break_the_page(well: Cloud, people: 
         assert text not in page
 
 
+@pytest.mark.slow
 def test_the_pages_cost_the_same_however_many_hosts_and_guests_there_are(
     well: Cloud, people: People, at_operator: Client
 ) -> None:
@@ -539,6 +540,7 @@ def change_drain(client: Client, host_id: object, verb: str) -> str:
     return client.post(address, follow=True).content.decode()
 
 
+@pytest.mark.slow
 def test_a_host_is_drained_by_its_plan(at_operator: Client, well: Cloud, people: People) -> None:
     server = well.running(people.alice.context, name="<b>web</b>")
     address = reverse("dashboard:host_drain", args=[server.host_id])

@@ -666,6 +666,7 @@ def test_only_changed_values_of_a_port_forwarding_are_written(
     assert curl.body_of(call) == {"port_forwarding": {"external_port_range": "8080:8081"}}
 
 
+@pytest.mark.slow
 def test_defaults_of_limits_and_of_volume_types_are_copied(signed_in: SignedIn, people: People, things: Things) -> None:
     VolumeType.objects.create(name="fast-ssd")
     address = reverse("dashboard:project_quotas", args=[things["project"]])

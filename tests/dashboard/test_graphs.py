@@ -74,6 +74,7 @@ def test_the_tab_shows_charts_with_texts_and_tables(at_alice: Client, web: Insta
     assert "style=" not in text.split('id="graphs"')[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("span", ["1h", "24h", "30d", "nonsense"])
 def test_every_span_has_an_address(at_alice: Client, web: Instance, span: str) -> None:
     answer = at_alice.get(f"/instances/{web.id}/graphs/{span}/")

@@ -406,6 +406,7 @@ def test_an_instance_that_nobody_can_enter_is_reported_in_the_summary(at_alice: 
         assert 'data-place="log_in"' not in at_alice.post(f"{PATH}quote/", typed(cloud, **way)).content.decode()
 
 
+@pytest.mark.slow
 def test_one_tick_makes_it_reachable(at_alice: Client, alice: Person, operator: Person, cloud: Cloud) -> None:
     fields = typed(cloud, reachable="on", openings=["ssh", "web"], snippets=["updates"])
     assert refused(at_alice, fields).keys() == {"reachable"}
@@ -438,6 +439,7 @@ def test_disks_lease_and_tags_arrive(at_alice: Client, cloud: Cloud) -> None:
     assert (server.tags, server.lease.days) == (["a", "b"], 7)
 
 
+@pytest.mark.slow
 def test_data_disks_are_named_by_the_user_or_after_their_instance(at_alice: Client, cloud: Cloud) -> None:
     cloud.agents["host-1"].serve()
     more = {"disks_name": ["db", "", ""], "disks_size": ["1", "2", ""], "disks_mount": ["", "/srv", ""]}

@@ -87,6 +87,7 @@ def test_an_instance_is_saved_as_a_template(at_alice: Client, cloud: Cloud, alic
     assert (plan.name, plan.image, plan.flavor, plan.tags) == ("shop", str(cloud.image.id), "1", ("x",))
 
 
+@pytest.mark.slow
 def test_a_template_of_an_instance_has_its_data_disks_and_lease(at_alice: Client, cloud: Cloud, alice: Person) -> None:
     cloud.agents["host-1"].serve()
     disks = (DataDisk(2, "/srv/db"), DataDisk(1))

@@ -56,6 +56,7 @@ def test_actions_are_offered_as_the_menu_offers_them(alice: Person, bob: Person,
     assert ("Instances", "web-3", f"/instances/{web.id}/") in offered(bob, "web-3")
 
 
+@pytest.mark.slow
 def test_forms_and_pages_are_offered_by_words(alice: Person, bob: Person, operator: Person, db: None) -> None:
     assert ("Create", "Create a volume", "/volumes/create/") in offered(alice, "new volume")
     assert ("Create", "Launch an instance", "/instances/launch/") in offered(alice, "laun")
@@ -69,6 +70,7 @@ def test_forms_and_pages_are_offered_by_words(alice: Person, bob: Person, operat
     assert ("Create", "Create a flavor", "/flavors/create/") not in offered(alice, "new flavor")
 
 
+@pytest.mark.slow
 def test_every_form_has_a_page_and_a_rule(operator: Person, at_operator: Client, cloud: Cloud) -> None:
     for form in FORMS:
         assert form.rule in policy.RULES
@@ -92,6 +94,7 @@ def test_operators_reach_what_they_find(at_operator: Client, operator: Person, a
     assert "wonderland" in page
 
 
+@pytest.mark.slow
 def test_foreign_names_never_reach_the_page(signed_in: SignedIn, charlie: Person, web: Instance) -> None:
     client = signed_in(charlie)
     for text in ("web-3", str(web.id), "stop web-3"):

@@ -236,6 +236,7 @@ class TestMigrations:
             cloud.run()
             execution.run(drain.id)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("way", ["live", "cold"])
     def test_they_move_and_come_back(self, operator: Person, cloud: Cloud, three: list[Instance], way: str) -> None:
         drain = services.begin(operator.context, host(), DrainRequest((way,)))

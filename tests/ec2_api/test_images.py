@@ -426,6 +426,7 @@ def test_tags_of_an_image_are_its_owners(alice: Any, charlie: Any, cloud: Cloud,
     assert names_of(charlie, Filters=[{"Name": "tag:team", "Values": ["red"]}]) == []
 
 
+@pytest.mark.slow
 def test_instances_show_the_images_that_the_project_may_use(alice: Any, people: People) -> None:
     mine = make(people.alice.project_id, "mine")
     theirs = make(people.charlie.project_id, "theirs")

@@ -137,6 +137,7 @@ def test_a_page_reads_as_many_rows_of_a_long_list_as_of_a_short_one(people: Peop
     assert {name: _cost(name, people, loaded) for name in paged} == short
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "value"), [("size", "7"), ("tag:Name", "data"), ("tag-key", "Name")])
 def test_a_page_of_five_among_a_thousand_rows_reads_six(
     people: People, loaded: Counter[str], name: str, value: str

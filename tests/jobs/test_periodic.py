@@ -95,6 +95,7 @@ def test_a_group_does_the_periodic_work(start_group: Callable[..., Group]) -> No
     assert done.get().expires_at <= timezone.now()
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases("locks")
 def test_every_job_of_the_cloud_runs_once_whichever_of_many_groups_is_first() -> None:
     ran: Counter[str] = Counter()

@@ -153,6 +153,7 @@ def json_config(*command: object) -> str:
 # ----- data disks -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_server_mounts_its_own_disks_and_runs_the_users_data(
     cloud: Cloud, alice: RequestContext, plan: LaunchPlan
 ) -> None:

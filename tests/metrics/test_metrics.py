@@ -192,11 +192,10 @@ def test_connections_that_hosts_track(cloud: Cloud) -> None:
 @pytest.mark.both_databases("sql")
 def test_folding_changes_no_number_and_counts_nothing_twice(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
-    for _ in range(2):
-        cloud.launch(context("alice"))
+    cloud.launch(context("alice"))
     cloud.run()
     before = history(values())
-    assert of(before, "novella_launches_total", outcome="success") == 2
+    assert of(before, "novella_launches_total", outcome="success") == 1
     assert fold() > 0
     assert history(values()) == before
     assert fold() == 0
@@ -208,7 +207,7 @@ def test_folding_changes_no_number_and_counts_nothing_twice(cloud: Cloud, alice:
     fold()
     after = history(values())
     assert all(after[key] >= value for key, value in before.items())
-    assert of(after, "novella_launches_total", outcome="success") == 3
+    assert of(after, "novella_launches_total", outcome="success") == 2
 
 
 @pytest.mark.slow

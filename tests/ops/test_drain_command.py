@@ -63,6 +63,7 @@ def steps(heading: str) -> list[list[str]]:
     return [words[1:] for words in map(shlex.split, lines) if len(words) > 1]
 
 
+@pytest.mark.slow
 def test_a_reboot_goes_as_the_guide_says(people: People) -> None:
     cloud = Cloud.make()
     for number, name in enumerate(("h1", "h2"), 1):

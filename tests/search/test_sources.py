@@ -48,6 +48,7 @@ def port_of(server: Instance) -> Port:
     return Port.objects.get(device_id=server.id)
 
 
+@pytest.mark.slow
 def test_names_are_found_by_beginning_and_by_part(alice: Person, web: Instance) -> None:
     for text in ("web-1", "WEB", "eb-1", "  web-1  "):
         assert ("instance", "web-1") in hits_of(alice, text)
@@ -62,6 +63,7 @@ def test_ids_are_found_whole_and_by_their_beginning(alice: Person, web: Instance
     assert hits_of(alice, str(uuid.uuid4())) == []
 
 
+@pytest.mark.slow
 def test_addresses_lead_to_their_owner(alice: Person, web: Instance) -> None:
     port = port_of(web)
     address = port.fixed_ips.get().address
@@ -90,6 +92,7 @@ def test_tags_are_found(alice: Person, web: Instance) -> None:
     assert ("network", "blue") in hits_of(alice, "physics")
 
 
+@pytest.mark.slow
 def test_another_projects_things_are_never_found(charlie: Person, alice: Person, web: Instance) -> None:
     port = port_of(web)
     create_key_pair(alice.context, "secret-key")
@@ -110,6 +113,7 @@ def test_server_groups_are_found_with_their_policy(alice: Person, charlie: Perso
     assert hits_of(charlie, "apart") == []
 
 
+@pytest.mark.slow
 def test_operators_find_everything(operator: Person, alice: Person, web: Instance) -> None:
     port = port_of(web)
     assert ("instance", "web-1") in hits_of(operator, "web-1")

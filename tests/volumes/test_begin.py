@@ -76,6 +76,7 @@ def test_a_status_that_a_task_may_start_from_leads_to_that_of_the_task() -> None
             assert [each for each in kind.legal_from if kind.status not in LEGAL[VolumeStatus(each)]] == [], kind
 
 
+@pytest.mark.slow
 def test_a_task_starts_in_no_other_status(town: Town) -> None:
     volume = town.make()
     named: dict[type[UserTask[Any, Any, Any]], Volume | Snapshot | Backup] = dict.fromkeys(REQUESTS, volume)

@@ -252,6 +252,7 @@ def clients(cloud: Cloud) -> list[str]:
     return [client.host_id for result in pool.clients.values() for client in result]
 
 
+@pytest.mark.slow
 def test_volumes_leave_the_old_host_before_the_new_one_gets_them(
     cloud: Cloud, operator: RequestContext, running: Instance, volume: Volume
 ) -> None:
@@ -278,6 +279,7 @@ def test_a_task_of_a_volume_ends_while_its_server_is_between_two_hosts(volume: V
     assert ended.status == "reserved"
 
 
+@pytest.mark.slow
 def test_a_volume_that_cannot_be_connected_returns_the_server(
     cloud: Cloud, operator: RequestContext, running: Instance, volume: Volume
 ) -> None:
@@ -293,6 +295,7 @@ def test_a_volume_that_cannot_be_connected_returns_the_server(
     assert clients(cloud) == [str(h1.host.id)]
 
 
+@pytest.mark.slow
 def test_a_server_with_volumes_waits_for_a_target_that_is_down(
     cloud: Cloud, operator: RequestContext, running: Instance, volume: Volume
 ) -> None:

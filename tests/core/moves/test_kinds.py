@@ -100,6 +100,7 @@ def test_all_interfaces_and_the_config_drive_go_with_a_server(
     assert {port.host for port in ports} == {cloud.fresh(server).host_name}
 
 
+@pytest.mark.slow
 @both_ways
 def test_a_cd_and_a_shared_volume_go_with_a_server(cloud: Cloud, alice: RequestContext, *, live: bool) -> None:
     cloud.agents["one"].serve()

@@ -153,6 +153,7 @@ def stays(cloud: Cloud, two: Two, opened: Opened, status: str) -> None:
 # ----- well -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @each_place
 def test_volumes_are_open_on_both_hosts_and_then_only_on_the_new_one(
     cloud: Cloud, two: Two, storage: ScriptedAgent, opened: Opened
@@ -178,6 +179,7 @@ def test_volumes_are_open_on_both_hosts_and_then_only_on_the_new_one(
     invariants.check()
 
 
+@pytest.mark.slow
 @each_place
 def test_each_migration_has_exports_of_its_own(cloud: Cloud, two: Two, storage: ScriptedAgent, opened: Opened) -> None:
     migrate(two.server)
@@ -284,6 +286,7 @@ def test_volumes_that_change_keep_the_server(
     assert not Attachment.objects.exclude(second_host=None).exists()
 
 
+@pytest.mark.slow
 def test_volumes_are_not_changed_while_their_server_moves(
     alice: RequestContext, two: Two, storage: ScriptedAgent, volumes: list[Volume]
 ) -> None:
@@ -295,6 +298,7 @@ def test_volumes_are_not_changed_while_their_server_moves(
 # ----- failures at each step ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_volume_that_cannot_be_connected_ends_the_migration(
     cloud: Cloud, two: Two, storage: ScriptedAgent, opened: Opened
 ) -> None:
@@ -305,6 +309,7 @@ def test_a_volume_that_cannot_be_connected_ends_the_migration(
     assert "All ports are in use." in InstanceFault.objects.get().message
 
 
+@pytest.mark.slow
 def test_a_storage_host_that_is_silent_ends_the_migration(
     cloud: Cloud, two: Two, storage: ScriptedAgent, opened: Opened
 ) -> None:
@@ -323,6 +328,7 @@ def test_a_target_that_cannot_prepare_lets_go_of_the_volumes(
     stays(cloud, two, opened, "error")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["connecting", "preparing"])
 def test_an_abort_lets_go_of_the_volumes(
     cloud: Cloud, two: Two, storage: ScriptedAgent, opened: Opened, when: str
@@ -334,6 +340,7 @@ def test_an_abort_lets_go_of_the_volumes(
     stays(cloud, two, opened, "cancelled")
 
 
+@pytest.mark.slow
 def test_an_answer_about_an_aborted_migration_changes_nothing(
     cloud: Cloud, two: Two, storage: ScriptedAgent, opened: Opened
 ) -> None:
@@ -345,6 +352,7 @@ def test_an_answer_about_an_aborted_migration_changes_nothing(
     stays(cloud, two, opened, "cancelled")
 
 
+@pytest.mark.slow
 @each_place
 def test_a_failed_transfer_keeps_the_volumes_at_the_source(
     cloud: Cloud, two: Two, storage: ScriptedAgent, opened: Opened
@@ -354,6 +362,7 @@ def test_a_failed_transfer_keeps_the_volumes_at_the_source(
     stays(cloud, two, opened, "error")
 
 
+@pytest.mark.slow
 def test_both_hosts_keep_the_volumes_until_it_is_known_where_the_guest_is(
     cloud: Cloud, two: Two, storage: ScriptedAgent, opened: Opened
 ) -> None:
@@ -380,6 +389,7 @@ def test_a_source_that_died_loses_the_volumes_when_the_target_reports(
     assert {(row.host_id, row.second_host_id) for row in rows} == {(two.target.host.id, None)}
 
 
+@pytest.mark.slow
 def test_a_deleted_server_leaves_its_volumes(cloud: Cloud, two: Two, storage: ScriptedAgent, opened: Opened) -> None:
     sending(two, storage)
     delete(operator(), two.server.id)
@@ -390,6 +400,7 @@ def test_a_deleted_server_leaves_its_volumes(cloud: Cloud, two: Two, storage: Sc
     assert set(Volume.objects.values_list("status", flat=True)) == {"available"}
 
 
+@pytest.mark.slow
 def test_other_guests_of_a_shared_volume_keep_their_export(
     cloud: Cloud, alice: RequestContext, two: Two, storage: ScriptedAgent
 ) -> None:
@@ -410,6 +421,7 @@ def test_other_guests_of_a_shared_volume_keep_their_export(
     invariants.check()
 
 
+@pytest.mark.slow
 def test_a_reader_is_refused_nothing_less(
     cloud: Cloud, two: Two, storage: ScriptedAgent, volumes: list[Volume]
 ) -> None:

@@ -106,6 +106,7 @@ def test_nothing_is_made_in_or_below_other_domains(people: People, realm: Realm)
     assert not User.objects.filter(name="x").exists()
 
 
+@pytest.mark.slow
 @each_row("by", ["user", "group"])
 @each_row("where", ["project", "system", "another domain"])
 def test_no_power_over_who_has_more_power(people: People, realm: Realm, by: str, where: str) -> None:

@@ -24,6 +24,7 @@ from tests.support.web import Web
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.slow
 @each_row(
     ("body", "status", "words"),
     [
