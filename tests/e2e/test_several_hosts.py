@@ -215,14 +215,18 @@ def test_single_ports_are_forwarded_to_several_guests(town: Town) -> None:
     requested = {"direction": "ingress", "protocol": "tcp", "port_range_min": 8080, "port_range_max": 8080}
     rule = net.create_security_group_rule(security_group_id=group.id, **requested)
     shared = net.create_ip(floating_network_id=town.floating.floating_network_id)
-    for number, guest in ((8001, town.first), (8003, town.third)):
+    forwardings = [
         net.create_floating_ip_port_forwarding(
             shared, protocol="tcp", external_port=number, internal_port=8080, internal_ip_address=guest.address,
             internal_port_id=town.port_of(guest).id,
-        )  # fmt: skip
+        )
+        for number, guest in ((8001, town.first), (8003, town.third))
+    ]  # fmt: skip
     for number, name in ((8001, "first"), (8003, "third")):
         wait_for(f"{number} leads to {name}", lambda: town.page(shared.floating_ip_address, number) == name, 30)  # noqa: B023
     assert town.page(shared.floating_ip_address) == ""
+    for forwarding in forwardings:
+        net.delete_floating_ip_port_forwarding(shared, forwarding)
     net.delete_ip(shared)
     wait_for("it leads nowhere", lambda: town.page(shared.floating_ip_address, 8001) == "", 30)
     net.delete_security_group_rule(rule)
