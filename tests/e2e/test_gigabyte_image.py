@@ -128,7 +128,7 @@ def test_a_download_of_a_gigabyte(
     breaks_after = SIZE // 3
     web.answers["/images/from-the-web.qcow2"] = lambda handler: serve(handler, compact, breaks_after)
     page = watch(signed_in, f"{cloud.url}/images/upload/").page
-    page.get_by_text("On the web").click()
+    page.get_by_text("At a web address").click()
     page.locator("#uri").fill(web.url("/images/from-the-web.qcow2"))
     page.get_by_test_id("upload-submit").click()
     page.wait_for_url(f"{cloud.url}/images/")

@@ -54,6 +54,9 @@ TROUBLE = """() => [...document.querySelectorAll(
     '.field-error, .toast-note.error, .errornote, .errorlist li, .messagelist .error'
 )].map((each) => each.textContent.trim()).filter(Boolean)"""
 
+WORDS = ("button", "action", "resources", "bulk_action")
+"""The parts of an address that say what its form does."""
+
 Value = str | bool | list[str] | Callable[["Visitor"], str]
 
 
@@ -259,8 +262,8 @@ def _answers(button: Any) -> Callable[[Response], bool]:
 
 def key_of(resolver_match: ResolverMatch) -> str:
     """Return by which name the table knows a form's address."""
-    button = resolver_match.kwargs.get("button") or resolver_match.kwargs.get("action")
-    return f"{resolver_match.view_name}:{button}" if button else resolver_match.view_name
+    words = [str(resolver_match.kwargs[part]) for part in WORDS if resolver_match.kwargs.get(part)]
+    return ":".join([resolver_match.view_name, *words])
 
 
 def form_fields(page: Page) -> list[str]:
