@@ -24,6 +24,8 @@ i=0; while [ $i -lt {blocks} ]; do
   i=$((i+1))
 done; echo compared $i
 """
+FEWEST = 5
+"""So many written blocks are not enough to compare."""
 
 
 def connected(cloud: OneMachine, key: Key, folder: Path, network: str, cidr: str) -> Iterator[Connection]:
@@ -89,6 +91,7 @@ def begin_to_write(guest: Guest, device: str = "vdb") -> None:
     """Write numbered blocks, one after the other, each when the one before is on the disk."""
     guest.run(WRITER + f"setsid sh /run/writer {device} >/dev/null 2>&1 </dev/null &")
     writes_on(guest)
+    wait_for("enough blocks to compare", lambda: written(guest) > FEWEST)
 
 
 def written(guest: Guest) -> int:
@@ -112,7 +115,7 @@ def end_writing(guest: Guest, device: str = "vdb") -> int:
 
 def compared(guest: Guest, device: str, blocks: int) -> None:
     """Look whether a disk has the blocks that a guest knows to have written, whichever guest it was."""
-    assert blocks > 5
+    assert blocks > FEWEST
     assert guest.run(CHECK.format(device=device, blocks=blocks)).strip() == f"compared {blocks}"
 
 
