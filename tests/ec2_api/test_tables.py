@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -74,13 +74,17 @@ def test_every_filter_finds_the_items_that_show_its_value(people: People) -> Non
     now = timezone.now()
     VolumeModification.objects.create(volume=volume, original_size_gb=1, target_size_gb=2, started_at=now, ended_at=now)
     lost, seen = [], set()
+    # Each value is tried with one item that shows it, because every try costs several queries.
+    tried: dict[tuple[str, str], set[str]] = defaultdict(set)
     for table in TABLES.values():
         if not isinstance(table, Described) or not table.filters:
             continue
         for shape in table.shape(_call(people), list(_rows(table, people))):
             for name, text in _texts(shape, table) if shape is not None else ():
+                values = {text} if (table.action, name) in seen else {text, text[:3] + "*"}
                 seen.add((table.action, name))
-                for value in {text, text[:3] + "*"}:
+                for value in values - tried[table.action, name]:
+                    tried[table.action, name].add(value)
                     result = table.listed(_call(people, Filters=[{"Name": name, "Values": [value]}]))[0]
                     if not _among(shape, result):
                         lost.append((table.action, name, value))
