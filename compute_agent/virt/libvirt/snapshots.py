@@ -94,13 +94,18 @@ def _begin(domain: Any, disk: Path, target: Path, disk_format: str, account: Acc
 
 
 def _done(domain: Any, target: Path, stopped: Stopped) -> bool:
-    """Wait until QEMU has finished the copy. Return False if the guest stopped before."""
+    """Wait until QEMU has finished the copy. Return False if the guest stopped before.
+
+    Raises StoppedError if ``stopped`` returns True, even if the copy was faster.
+    """
     pause, watched = LOOK_FIRST, progress.Watched()
-    while _is_running(domain):
-        watched.look(progress.size_on_disk(target))
+    while True:
         if stopped():
             _end_job(domain)
             raise StoppedError(_BROKEN_OFF)
+        if not _is_running(domain):
+            break
+        watched.look(progress.size_on_disk(target))
         time.sleep(pause)
         pause = min(2 * pause, LOOK_LAST)
     if not domain.isActive():
@@ -214,8 +219,6 @@ def _thaw(domain: Any) -> None:
 def _by_program(disk: Path, target: Path, disk_format: str, stopped: Stopped) -> None:
     """Copy the disk of a stopped guest."""
     target.unlink(missing_ok=True)
-    if stopped():
-        raise StoppedError(_BROKEN_OFF)
     target.touch(mode=0o600)
     words = ("-q", "-f", "qcow2", "-O", disk_format, str(disk), str(target))
     try:

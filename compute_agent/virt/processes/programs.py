@@ -81,7 +81,7 @@ def run_long(
     most_still: float = math.inf,
 ) -> None:
     """Run ``command`` like ``run_program``, but kill it when ``stopped`` returns True, when it has made no progress for
-    ``most_still`` seconds, or when the agent dies.
+    ``most_still`` seconds, or when the agent dies. It is not started if ``stopped`` returns True already.
 
     Progress is bytes read and written, and the percentage that the program prints. ``total``: the number of bytes of
     which it prints the percentage done, like ``qemu-img -p``. Raises ProgramError.
@@ -89,6 +89,8 @@ def run_long(
     name, prefix = Path(command[0]).name, [*ENDING_WITH_AGENT, *_prefix(limits, rights)]
     if shutil.which(command[0], path=SYSTEM_PATH) is None:
         raise ProgramError(f"{name} is not installed")
+    if stopped():
+        raise ProgramError(f"{name} was stopped before it started")
     deadline, watched = time.monotonic() + limits.seconds, progress.Watched()
     still_until = time.monotonic() + most_still
     done = progress.Watched()

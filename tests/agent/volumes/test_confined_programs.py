@@ -147,6 +147,12 @@ def test_what_is_stopped_ends(tmp_path: Path) -> None:
         )  # fmt: skip
 
 
+def test_a_stopped_program_is_not_started(tmp_path: Path) -> None:
+    with pytest.raises(ProgramError):
+        run_long("touch", str(tmp_path / "begun"), limits=Limits(), stopped=lambda: True)
+    assert not (tmp_path / "begun").exists()
+
+
 def test_a_program_that_does_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "POLL", 0.01)
     with pytest.raises(ProgramError):
