@@ -133,7 +133,7 @@ class Town:
 
     def notified(self, kind: str, name: str) -> list[Any]:
         """The newest document of each host that knows of it."""
-        result = [known.get((kind, self.ids[name])) for known in self.seen().notified.values()]
+        result = [known.get((kind, self.ids[name])) for known in self.seen().reported.values()]
         return [each for each in result if each is not None]
 
     def passes(self) -> list[set[Any]]:
