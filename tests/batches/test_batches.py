@@ -259,6 +259,7 @@ def test_kept_servers_are_deleted_for_good_only_when_that_was_confirmed(
     assert results(batch) == [("web-2", "done")], "it was deleted in the meantime"
 
 
+@pytest.mark.slow
 def test_volumes_their_copies_addresses_and_keys(alice: Person, cloud: Cloud) -> None:
     cloud.agents["host-1"].serve()
     volumes = [Create.begin(alice.context, VolumeRequest(size_gb=1, name=name)) for name in ("a", "b")]

@@ -110,6 +110,7 @@ def third_of(target: str) -> str:
     return third
 
 
+@pytest.mark.slow
 def test_it_is_on_its_own_host_again_and_evacuated_to_a_third(cloud: Cloud, server: Instance) -> None:
     dies("one")
     target = dies_on_the_way(cloud, server)
@@ -293,6 +294,7 @@ def test_a_start_on_its_own_host_connects_its_volumes_again(cloud: Cloud, with_v
     assert isinstance(start.body, PowerRequest), "its disks are there"
 
 
+@pytest.mark.slow
 def test_a_host_that_is_forced_down_during_a_stop_loses_the_allocation_to_the_start(
     cloud: Cloud, with_volume: Instance
 ) -> None:
@@ -443,6 +445,7 @@ def test_a_host_that_was_forced_down_before_is_not_awaited(cloud: Cloud, with_vo
     invariants.check()
 
 
+@pytest.mark.slow
 def test_a_server_that_is_deleted_after_the_failure_leaves_nothing(cloud: Cloud, with_volume: Instance) -> None:
     dies("one", forced=True)
     target = dies_on_the_way(cloud, with_volume)

@@ -115,6 +115,7 @@ def test_a_volume_that_is_exported_to_another_host(
     invariants.check()
 
 
+@pytest.mark.slow
 def test_a_refused_export_is_found_and_repeated(cloud: Cloud, server: Instance, misplaced: Attachment) -> None:
     repaired("connections")
     [connect] = cloud.agents["storage"].take()
