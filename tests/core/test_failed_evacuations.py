@@ -287,11 +287,18 @@ def test_a_start_on_its_own_host_connects_its_volumes_again(cloud: Cloud, with_v
     assert now.guest_attempt is None
     assert InstanceAction.objects.filter(instance=server, action="start", message=None).latest("id").finished_at
     invariants.check()
-    Stop.begin(context("alice"), server.id)
+
+
+@pytest.mark.slow
+def test_a_later_start_on_its_own_host_finds_its_disks(cloud: Cloud, with_volume: Instance) -> None:
+    home_again(cloud, with_volume)
+    Start.begin(context("alice"), with_volume.id)
+    work(cloud, "one", "storage")
+    Stop.begin(context("alice"), with_volume.id)
     work(cloud, "one")
-    Start.begin(context("alice"), server.id)
+    Start.begin(context("alice"), with_volume.id)
     [start] = cloud.agents["one"].take()
-    assert isinstance(start.body, PowerRequest), "its disks are there"
+    assert isinstance(start.body, PowerRequest)
 
 
 @pytest.mark.slow
