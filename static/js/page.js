@@ -73,9 +73,15 @@ document.body.addEventListener("htmx:afterSwap", (event) => {
     dialog.scrollTop = 0; // the focus is on a button at its end, the question at its beginning
 });
 
+// A press on the backdrop closes the dialog. One that began in a field does not: it selects text.
+let pressed = null;
+dialog?.addEventListener("pointerdown", (event) => (pressed = event.target));
 dialog?.addEventListener("click", (event) => {
-    if (event.target === dialog) dialog.close();
+    if (event.target !== dialog || pressed !== dialog) return;
+    keepForms(dialog);
+    dialog.close();
 });
+dialog?.addEventListener("cancel", () => keepForms(dialog)); // the Escape key; the button Cancel discards what was typed
 
 // The focus goes back to where the question was asked: to the button of a row's menu, where the menu is closed by now.
 let asker = null;
@@ -191,11 +197,17 @@ const DRAFTS = "novella-drafts"; // {user, forms: path of a form's action → na
 const SIGN_IN = "/auth/login/";
 const typed = (form) => [...form.elements].filter((field) => field.name && !["password", "hidden", "file", "submit"].includes(field.type));
 
+const valueOf = (field) => [field.name, field.value, field.checked ?? null, [...(field.selectedOptions ?? [])].map((each) => each.value)];
+const isChanged = (field) =>
+    field.options
+        ? [...field.options].some((each) => each.selected !== each.defaultSelected)
+        : field.value !== field.defaultValue || field.checked !== field.defaultChecked;
+
 function keepDrafts() {
     if (!page) return; // the sign-in has a form, too
     const drafts = {};
     for (const form of document.querySelectorAll("#main form[method=post], #dialog form[method=post]")) {
-        const values = typed(form).map((field) => [field.name, field.value, field.checked ?? null, [...(field.selectedOptions ?? [])].map((each) => each.value)]);
+        const values = typed(form).map(valueOf);
         if (values.length) drafts[new URL(form.action).pathname] = values;
     }
     sessionStorage.setItem(DRAFTS, JSON.stringify({ user: document.body.dataset.user, forms: drafts }));
@@ -215,6 +227,14 @@ function restoreDrafts(root) {
             else field.value = value;
         }
         form.dispatchEvent(new Event("change", { bubbles: true }));
+    }
+}
+
+// What was changed in a dialog that is closed without its buttons is there when the dialog is opened again on this page.
+function keepForms(dialog) {
+    for (const form of dialog.querySelectorAll("form[method=post]")) {
+        const values = typed(form).filter(isChanged).map(valueOf);
+        if (values.length) returned[new URL(form.action).pathname] = values;
     }
 }
 

@@ -135,6 +135,38 @@ def test_a_console_of_another_user_is_replaced_only_on_request(tmp_path: Path, *
     assert result == ([True, False, ["csrf=t&take_over=on"]] if may else [False, True, []])
 
 
+@pytest.mark.parametrize(
+    ("way", "restored"), [("escape", "typed"), ("outside", "typed"), ("dragged", "open"), ("button", "")]
+)
+def test_what_was_typed_in_a_dialog_survives_a_stray_key_or_press(tmp_path: Path, way: str, restored: str) -> None:
+    steps = f"""
+    globalThis.Event = class {{}};
+    const field = (value) => ({{ name: "name", type: "text", value, defaultValue: "" }});
+    const form = (value) => ({{ elements: [field(value)], action: "http://cloud/rename/", dispatchEvent() {{}} }});
+    const typed = form("typed"), later = form("");
+    let shown = [typed], closed = false;
+    const acts = {{}};
+    const dialog = {{
+        id: "dialog", open: true, childElementCount: 1, querySelectorAll: () => shown, replaceChildren() {{}},
+        addEventListener: (name, act) => (acts[name] = act), close() {{ closed = true; }},
+    }};
+    byId.dialog = dialog;
+    byId.main = element({{ querySelectorAll: () => [] }});
+    await start();
+    const press = (from) => {{
+        acts.pointerdown({{ target: from }});
+        acts.click({{ target: dialog }});
+    }};
+    if ("{way}" === "escape") acts.cancel();
+    if ("{way}" === "outside") press(dialog);
+    if ("{way}" === "dragged") press(typed.elements[0]);
+    shown = [later];
+    fire("htmx:afterSwap", {{ detail: {{ target: dialog }} }});
+    tell("{way}" === "dragged" && !closed ? "open" : later.elements[0].value);
+    """
+    assert run(tmp_path, "page.js", steps) == restored
+
+
 @pytest.mark.parametrize(("person", "restored"), [("u", "typed"), ("other", "")])
 def test_what_was_typed_survives_the_sign_in_of_the_same_person(tmp_path: Path, person: str, restored: str) -> None:
     """The pages of one tab, one after the other: the form, the sign-in with its own form, the form again."""
