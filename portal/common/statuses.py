@@ -66,7 +66,7 @@ IMAGE_STATUS: Mapping[str, Status] = {
     "active": Status("Ready", "ok", "check-circle-fill"),
     "queued": Status("Waiting for data", "warn", "hourglass-split"),
     "saving": Status("Uploading", "busy", "arrow-repeat"),
-    "uploading": Status("Uploading", "busy", "arrow-repeat"),
+    "uploading": Status("Staging", "busy", "arrow-repeat"),
     "importing": Status("Importing", "busy", "arrow-repeat"),
     "deactivated": Status("Deactivated", "warn", "slash-circle"),
     "killed": Status("Refused", "bad", "exclamation-octagon-fill"),

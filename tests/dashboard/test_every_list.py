@@ -228,6 +228,8 @@ def test_each_filter_narrows_and_can_be_removed(
     for each in the_list.filters_for(person.context):
         assert f'name="{each.key}"' in dialog
         choices = [*each.choices(person.context)]
+        labels = [label for _, label in choices]
+        assert len(labels) == len(set(labels)), "two choices look the same"
         for value, _ in choices:
             found = ids(the_list, person.context, **{each.key: value})
             assert len(found) == len(set(found)), "a filter repeats no row"
