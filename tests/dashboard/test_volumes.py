@@ -258,6 +258,19 @@ def test_a_volume_changes_its_type(at_alice: Client, agent: ScriptedAgent, volum
     assert at_alice.post(f"/volumes/{volume.id}/retype/", {"volume_type": "none such"}).status_code == 422
 
 
+def test_a_dialog_without_a_choice_has_no_button(at_alice: Client, volume: Volume) -> None:
+    retype = f"/volumes/{volume.id}/retype/"
+    assert volume.volume_type is None
+    VolumeType.objects.all().delete()
+    for page in (at_alice.get(retype, headers={"HX-Request": "true"}), at_alice.get(retype)):
+        content = page.content.decode()
+        assert "There is no other type." in content
+        assert "<select" not in content.partition("<form")[2]
+        assert ">Change type</button>" not in content
+    VolumeType.objects.create(name="other")
+    assert ">Change type</button>" in at_alice.get(retype, headers={"HX-Request": "true"}).content.decode()
+
+
 def test_others_see_nothing_of_it(signed_in: SignedIn, charlie: Person, agent: ScriptedAgent, volume: Volume) -> None:
     at_charlie = signed_in(charlie)
     for path in ("", "edit/", "extend/", "attach/", "snapshot/", "back-up/", "delete/", "hand-over/", "retype/"):

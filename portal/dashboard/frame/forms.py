@@ -57,6 +57,11 @@ class BoundField(forms.BoundField):
         return self.form.saved.get(self.name, "")
 
     @property
+    def lacks_choices(self) -> bool:
+        """Whether the field offers nothing to choose."""
+        return isinstance(self.field.widget, forms.Select | forms.RadioSelect) and not self.field.widget.choices
+
+    @property
     def is_checkbox(self) -> bool:
         """Whether the field is a single checkbox, whose label follows it."""
         return isinstance(self.field.widget, forms.CheckboxInput)
@@ -114,9 +119,19 @@ class Form(forms.Form):
         visible = (name for name, field in self.fields.items() if not field.widget.is_hidden)
         return next(visible, "") if self.focuses else ""
 
-    def offer(self, name: str, choices: Choices) -> None:
-        """Set the choices of a field; the service checks whether a choice is allowed."""
-        cast("forms.Select", self.fields[name].widget).choices = list(choices)
+    def offer(self, name: str, choices: Choices, *, nothing: str = "There is nothing to choose.") -> None:
+        """Set the choices of a field; the service checks whether a choice is allowed. Without choices, ``nothing`` is
+        shown instead.
+        """
+        field = self.fields[name]
+        offered = cast("forms.Select", field.widget).choices = list(choices)
+        if not offered:
+            field.help_text = nothing
+
+    @property
+    def lacks_choices(self) -> bool:
+        """Whether a required field offers nothing to choose, so that the form cannot be sent."""
+        return any(each.field.required and each.lacks_choices for each in self)
 
     def refuse(self, error: NovellaError) -> None:
         """Show an error of a service at its field, or above the form if it has none."""

@@ -273,8 +273,7 @@ class MemberForm(GrantForm):
         self.within = within
         choices = [(f"group:{group.id.hex}", group_label(group)) for group in groups]
         choices += [(f"user:{user.id.hex}", user_label(user)) for user in users]
-        self.offer("who", choices)
-        self.fields["who"].help_text = "" if choices else "No user or group matches."
+        self.offer("who", choices, nothing="No user or group matches.")
 
     def clean_who(self) -> User | Group:
         kind, _, key = self.cleaned_data["who"].partition(":")
@@ -316,8 +315,7 @@ class RoleGiveForm(GrantForm):
         super().__init__(data, roles)
         self.within = within
         choices = [(str(project.id), project_label(project)) for project in projects]
-        self.offer("project", choices)
-        self.fields["project"].help_text = "" if choices else "No project matches."
+        self.offer("project", choices, nothing="No project matches.")
 
     def clean_project(self) -> Project:
         project = by_id(Project, self.cleaned_data["project"])
@@ -337,8 +335,7 @@ class GroupUserForm(Form):
         super().__init__(data)
         self.within = within
         choices = [(str(user.id), user_label(user)) for user in users]
-        self.offer("who", choices)
-        self.fields["who"].help_text = "" if choices else "No other users match."
+        self.offer("who", choices, nothing="No other users match.")
 
     def clean_who(self) -> User:
         user = by_id(User, self.cleaned_data["who"])

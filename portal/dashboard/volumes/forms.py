@@ -139,9 +139,7 @@ class AttachForm(RecordForm):
 
     def __init__(self, data: QueryDict | None, servers: Sequence[tuple[str, str]]) -> None:
         super().__init__(data)
-        self.offer("server", servers)
-        if not servers:
-            self.fields["server"].help_text = "The project has no instance that it can be attached to."
+        self.offer("server", servers, nothing="The project has no instance that it can be attached to.")
 
 
 class AttachToServerForm(RecordForm):
@@ -175,15 +173,13 @@ class AttachToServerForm(RecordForm):
         if creates:
             offered.insert(0, (NEW, ChoiceLabel("A new volume", "created and attached in one step", icon="plus-lg")))
         super().__init__(data, initial={"volume": next((key for key, _ in offered), ""), "name": name})
-        self.offer("volume", offered)
+        self.offer("volume", offered, nothing="No volume of the project is available.")
         choices = type_choices(types, default_type)
         self.offer("volume_type", choices)
         if not creates:
             del self.fields["name"], self.fields["size"]
         if not creates or len(choices) == 1:
             del self.fields["volume_type"]
-        if not offered:
-            self.fields["volume"].help_text = "No volume of the project is available."
 
     def clean(self) -> dict[str, Any]:
         """Require a size for a new volume."""
@@ -207,7 +203,8 @@ class RetypeForm(RecordForm):
 
     def __init__(self, data: QueryDict | None, types: Iterable[VolumeType], now: uuid.UUID | None) -> None:
         super().__init__(data)
-        self.offer("volume_type", [(each.name, type_name(each)) for each in types if each.id != now])
+        others = [(each.name, type_name(each)) for each in types if each.id != now]
+        self.offer("volume_type", others, nothing="There is no other type.")
 
 
 class UploadForm(RecordForm):

@@ -50,7 +50,7 @@ class AttachInterface(InstanceSheet):
     def form(self, data: QueryDict | None = None) -> Form:
         form = InterfaceForm(data)
         nets = [(f"network:{net.id}", str(bdi(net))) for net in network.networks_to_choose(self.context)]
-        form.offer("target", [*nets, *self._free_ports()])
+        form.offer("target", [*nets, *self._free_ports()], nothing="The project has no network. Create one first.")
         return form
 
     def _free_ports(self) -> list[tuple[str, str]]:

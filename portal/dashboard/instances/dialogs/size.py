@@ -37,9 +37,8 @@ class Resize(InstanceSheet):
         choices = size_choices(self.context, self.instance)
         fitting = next((choice.flavor.flavorid for choice in choices if not choice.reason), "")
         form = ResizeForm(data, initial={"flavor": fitting})
-        form.offer("flavor", [(choice.flavor.flavorid, _label(choice)) for choice in choices])
-        if not choices:
-            form.fields["flavor"].help_text = "There is no other size."
+        offered = [(choice.flavor.flavorid, _label(choice)) for choice in choices]
+        form.offer("flavor", offered, nothing="There is no other size.")
         return form
 
     def save(self, form: Form) -> HttpResponse:

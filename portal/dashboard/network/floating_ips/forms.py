@@ -14,6 +14,7 @@ from provisioning.network.models import FixedIP, FloatingIP, Network, PortForwar
 from provisioning.network.selectors.ways_out import WaysOut
 
 NEW = "new:"
+NO_TARGET = "No instance on a network behind its routers. The instance's page shows what is missing."
 PROTOCOLS = ("tcp", "udp", "sctp", "dccp")
 _RANGE = re.compile(r"([0-9]{1,5})(?:\s*[-:]\s*([0-9]{1,5}))?", re.ASCII)
 
@@ -103,11 +104,7 @@ class TargetForm(RecordForm):
     ) -> None:
         super().__init__(data, initial=initial)
         self.targets = {str(fixed.pk): fixed for fixed, _ in targets}
-        self.offer("target", [(str(fixed.pk), words) for fixed, words in targets])
-        if not targets:
-            self.fields[
-                "target"
-            ].help_text = "No instance on a network behind its routers. The instance's page shows what is missing."
+        self.offer("target", [(str(fixed.pk), words) for fixed, words in targets], nothing=NO_TARGET)
 
     def clean_target(self) -> FixedIP:
         fixed_ip = self.targets.get(self.cleaned_data["target"])

@@ -83,9 +83,8 @@ class NewRouterForm(RouterForm, GatewayForm):
     def __init__(self, data: QueryDict | None, *, subnets: Sequence[Subnet], **kwargs: Any) -> None:
         super().__init__(data, **kwargs)
         self.known = {str(each.id): each for each in subnets}
-        self.offer("subnets", [(key, ChoiceLabel(str(each.network), each.cidr)) for key, each in self.known.items()])
-        if not subnets:
-            self.fields["subnets"].help_text = "There is no subnet to connect yet."
+        offered = [(key, ChoiceLabel(str(each.network), each.cidr)) for key, each in self.known.items()]
+        self.offer("subnets", offered, nothing="There is no subnet to connect yet.")
 
     def clean_subnets(self) -> list[Subnet]:
         chosen = self.cleaned_data["subnets"]
@@ -111,9 +110,8 @@ class InterfaceForm(RecordForm):
         super().__init__(data, initial={"subnet": chosen})
         self.known = {str(each.id): each for each in subnets}
         self.own_project = own_project
-        self.offer("subnet", [(key, self._label(each)) for key, each in self.known.items()])
-        if not subnets:
-            self.fields["subnet"].help_text = "Every subnet that you can use is connected."
+        offered = [(key, self._label(each)) for key, each in self.known.items()]
+        self.offer("subnet", offered, nothing="Every subnet that you can use is connected.")
 
     def _label(self, subnet: Subnet) -> str:
         gateway = f"gateway {subnet.gateway_ip}" if subnet.gateway_ip else "no gateway"
