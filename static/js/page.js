@@ -67,9 +67,15 @@ function download(link) {
 
 // --- dialogs: a page's form, fetched by htmx, shown in place --------------------------------------------------------------
 
+function show(dialog) {
+    const root = document.documentElement;
+    root.style.setProperty("--nv-scroll-bar", `${innerWidth - root.clientWidth}px`);
+    dialog.showModal();
+}
+
 document.body.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target?.id !== "dialog" || dialog.open || !dialog.childElementCount) return;
-    dialog.showModal();
+    show(dialog);
     dialog.scrollTop = 0; // the focus is on a button at its end, the question at its beginning
 });
 
@@ -309,7 +315,7 @@ function open(dialog) {
         else place.prepend(...added);
         place.removeAttribute("data-filled-by");
     }
-    dialog.showModal();
+    show(dialog);
 }
 
 // --- one listener for clicks ---------------------------------------------------------------------------------------------------

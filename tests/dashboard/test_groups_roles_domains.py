@@ -115,6 +115,14 @@ def test_the_users_of_a_group_are_paged_and_searched(
         assert f'action="/groups/{staff.id}/"' in at_operator.get(f"/groups/{staff.id}/?show={show}").content.decode()
 
 
+def test_the_users_of_a_group_have_a_heading_with_their_button(at_operator: Client, staff: Group) -> None:
+    listed = at_operator.get(f"/groups/{staff.id}/").content.decode().partition('id="list"')[2]
+    heading, _, rest = listed.partition("</div>")
+    assert "<h2>Users</h2>" in heading
+    assert f'href="/groups/{staff.id}/users/add/"' in heading
+    assert f'href="/groups/{staff.id}/users/add/"' not in rest
+
+
 def test_a_role_is_given_to_a_group(at_operator: Client, staff: Group, alice: Person, operator: Person) -> None:
     add_to_group(staff, operator.user)
     typed = {"project": str(alice.project_id), "roles": str(role("reader").id)}

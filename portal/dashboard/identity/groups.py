@@ -5,6 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
+from django.urls import reverse
 
 from portal.dashboard.copy_as.calls import Call, edit
 from portal.dashboard.copy_as.kinds import identity as copied
@@ -83,13 +84,15 @@ class GroupDetail(GroupPage, ListPage):
         group = self.record
         target = base.target_of(group)
         grants = {**target, **least_grant(group.domain_id)}
+        adds = self.allows("identity:add_user_to_group", target)
+        add = reverse("dashboard:group_user_add", args=[group.id]) if adds else ""
         return {
             "group": group,
+            "part": {"heading": "Users", "add": add, "label": "Add user"},
             "standings": members.memberships_of(group, within=self.within) if self.allows(LIST, target) else None,
             "may": {
                 "update": self.allows("identity:update_group", target),
                 "delete": self.allows("identity:delete_group", target),
-                "add": self.allows("identity:add_user_to_group", target),
                 "grant": self.allows(GRANT, grants),
                 "revoke": self.allows(REVOKE, grants),
             },
