@@ -1,8 +1,9 @@
 """The receiving side of a live migration whose guest has its root disk in a pool.
 
-The disk is not copied. This host opens it while the other host has it open as well, and the guest writes through one of
-the two daemons at a time: the other host has paused it, with all its writes complete, before it runs here. Then this
-host acquires the disk, and the pool blocks the other host.
+The disk is not copied. In some pools this host opens it while the other host has it open as well, and the guest writes
+through one of the two daemons at a time: the other host has paused it, with all its writes complete, before it runs
+here. Then this host acquires the disk, and the pool blocks the other host. In other pools this host opens the disk
+after the other host has closed it, while the guest is paused.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,6 +27,12 @@ class ArrivingRootDisks(Protocol):
 
     def join(self, spec: InstanceSpec) -> InstanceSpec:
         """Open the root disk that another host has open. Return the spec with it."""
+
+    def take_over(self, uuid: str) -> None:
+        """Open a root disk that the other host has closed, if the pool needs that. Raises VolumeInUseError."""
+
+    def close(self, uuid: str) -> None:
+        """Close the root disk."""
 
     def acquire_joined(self, uuid: str) -> None:
         """Give a joined root disk to this host alone. Idempotent.
@@ -68,7 +75,14 @@ class RootDiskArrival(Arrival):
         return self._inner.prepare(begun)
 
     def finish(self, performed: bytes) -> bytes:
-        return self._inner.finish(performed)
+        if not self._in_pool:
+            return self._inner.finish(performed)
+        try:
+            self._disks.take_over(self._spec.uuid)
+            return self._inner.finish(performed)
+        except BaseException:
+            self._disks.close(self._spec.uuid)  # the other host, which is notified of the failure, opens it
+            raise
 
     def arrived(self) -> bool:
         return self._inner.arrived()

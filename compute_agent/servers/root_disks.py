@@ -24,6 +24,7 @@ from compute_agent.contract.messages import Leftover
 from compute_agent.contract.moves import LIVE_POOL_TRAIT, ROOT_POOL_TRAIT, GuestOrigin, root_pool_trait
 from compute_agent.contract.volume import ROOT, VolumeClient, VolumeSpec
 from compute_agent.servers.root_disk_arrival import RootDiskArrival
+from compute_agent.servers.root_disk_departure import RootDiskDeparture
 from compute_agent.virt.driver import BootFiles, ComputeDriver, Fetch, HostCapacity, SentGuest, Stopped, never
 from compute_agent.virt.errors import (
     HostError,
@@ -94,7 +95,8 @@ class PoolRootDisks(PassingOn):
         pool = self._volumes.known_state(self._pool)
         total, free = (pool.total_gb, pool.free_gb) if pool is not None else (0, 0)
         shared = {root_pool_trait(pool.id)} if pool is not None else set()
-        live = {LIVE_POOL_TRAIT} if self._volumes.can_join(self._pool) else set()
+        is_live = self._volumes.can_join(self._pool) or self._volumes.hands_over(self._pool)
+        live = {LIVE_POOL_TRAIT} if is_live else set()
         traits = tuple(sorted({*capacity.traits, ROOT_POOL_TRAIT, *shared, *live}))
         disk = {"disk_gb": int(total), "disk_gb_used": int(total - free)}
         return HostCapacity(**{**vars(capacity), **disk, "traits": traits})
@@ -269,6 +271,8 @@ class PoolRootDisks(PassingOn):
         acquired the disk, rename it back first. Raises VolumeNotFoundError.
         """
         volume = self._volume(uuid)
+        if self._volumes.hands_over(self._pool):
+            return  # a daemon that runs here is the only one
         try:
             expel(volume)
         except VolumeNotFoundError:  # acquired, perhaps in this moment
@@ -367,9 +371,12 @@ class PoolRootDisks(PassingOn):
     # ----- live migration ---------------------------------------------------------------------------------------------
 
     def departure(self, uuid: str, options: MigrationOptions) -> Departure:
-        if not self._volumes.can_join(self._pool) and not self.inner.has_disk(uuid) and self._size(uuid) is not None:
+        if self._volumes.can_join(self._pool) or self.inner.has_disk(uuid) or self._size(uuid) is None:
+            return self.inner.departure(uuid, options)
+        if not self._volumes.hands_over(self._pool):
             raise UnsupportedError(NOT_LIVE)
-        return self.inner.departure(uuid, options)
+        options = changed(options, post_copy=False)  # the guest would run there before its disk is closed here
+        return RootDiskDeparture(self.inner.departure(uuid, options), uuid, self)
 
     def arrival(self, spec: InstanceSpec, attempt: int) -> Arrival:
         if boot_volume(spec) is not None:
@@ -389,7 +396,19 @@ class PoolRootDisks(PassingOn):
         if self._size(spec.uuid) is not None:  # an old one, which this host would open after the next restart
             raise HostError(SEVERAL, detail=f"{name} {disk_id(spec.uuid, self._host)}")
         volume = self._volume(spec.uuid, self._driver().size(name) // GIB)
-        return _with_volume(spec, volume, self._volumes.join(volume, name, _client(spec.uuid)))
+        enter = self._volumes.expect if self._volumes.hands_over(self._pool) else self._volumes.join
+        return _with_volume(spec, volume, enter(volume, name, _client(spec.uuid)))
+
+    def take_over(self, uuid: str) -> None:
+        if self._volumes.hands_over(self._pool):
+            self._volumes.take_over(self._volume(uuid), self._other(uuid))
+
+    def close(self, uuid: str) -> None:
+        self._volumes.connect(self._volume(uuid), [])
+
+    def open_again(self, uuid: str) -> None:
+        if self._volumes.daemons.description(disk_id(uuid, self._host)) is None and self._acquire(uuid):
+            self._connected(uuid)
 
     def acquire_joined(self, uuid: str) -> None:
         own = disk_id(uuid, self._host)
@@ -404,6 +423,8 @@ class PoolRootDisks(PassingOn):
         """Resume the guest, after all other hosts are blocked that have joined or acquired its root disk."""
         if self._volumes.daemons.description(disk_id(uuid, self._host)) is not None:
             self._take_back(uuid, self._volumes.expel)
+        elif self._volumes.hands_over(self._pool) and disk_id(uuid, self._host) in self.inner.volumes().get(uuid, []):
+            self.open_again(uuid)  # it is closed for the other host
         self.inner.keep(uuid)
 
     # ----- copies ---------------------------------------------------------------------------------------------------

@@ -116,6 +116,8 @@ class VolumeDriver(abc.ABC):
     """Whether ``flatten`` needs no storage daemon."""
     can_join: ClassVar[bool] = False
     """Whether a second host can open a volume while another host has it open (``joining``)."""
+    hands_over: ClassVar[bool] = False
+    """Whether a second host can open a volume as soon as the host that has it open closes it (``take_over``)."""
     daemons_needed: ClassVar[bool] = True
     """False for simulated pools: volumes are never opened by a storage daemon."""
 
@@ -385,6 +387,20 @@ class VolumeDriver(abc.ABC):
     def expel(self, volume_id: str) -> None:
         """Block all hosts that have the volume open, and assign it to this host. This host's daemon does not run."""
         raise UnsupportedError("Only one host at a time can open a volume in a pool of this kind.")
+
+    # ----- from one host to another (``hands_over``) ------------------------------------------------------------------
+
+    def lock_file(self, volume_id: str) -> int:
+        """Return a descriptor of the file that the daemon of a volume locks. It is not locked yet."""
+        raise UnsupportedError("A volume in a pool of this kind stays on its host while it is open.")
+
+    def take_over(self, volume_id: str, new_id: str, descriptor: int) -> None:
+        """Lock ``descriptor`` of ``lock_file``, and rename the volume. From then on the daemons that have inherited the
+        descriptor have the volume, and no other one on any host.
+
+        Raises VolumeInUseError if a daemon has it open, or another process is changing it.
+        """
+        raise UnsupportedError("A volume in a pool of this kind stays on its host while it is open.")
 
     # ----- simulated daemons (``daemons_needed`` False) -------------------------------------------------------------
 

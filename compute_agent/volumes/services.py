@@ -142,6 +142,10 @@ class Volumes:
         """Return whether a second host can open the volumes of the pool with this name. Sends no query."""
         return any(watch.driver.can_join for watch in self._watches if watch.driver.settings.name == name)
 
+    def hands_over(self, name: str) -> bool:
+        """Return whether another host can take the open volumes of the pool with this name over. Sends no query."""
+        return any(watch.driver.hands_over for watch in self._watches if watch.driver.settings.name == name)
+
     def _watch(self, pool_id: str) -> PoolWatch | None:
         return next((watch for watch in reversed(self._watches) if watch.id == pool_id), None)
 
@@ -274,6 +278,20 @@ class Volumes:
         driver = self.driver(volume.pool_id)
         with self.daemons.locked(volume.id):
             return self.daemons.join(driver, volume, shared_id, client)
+
+    def expect(self, volume: VolumeSpec, shared_id: str, client: VolumeClient) -> VolumeConnection:
+        """Prepare to take over a volume that another host has open, and return the connection for a client on this
+        host, which cannot write before ``take_over``.
+        """
+        driver = self.driver(volume.pool_id)
+        with self.daemons.locked(volume.id):
+            return self.daemons.expect(driver, volume, shared_id, client)
+
+    def take_over(self, volume: VolumeSpec, shared_id: str) -> None:
+        """Open an expected volume that the other host has closed. Raises VolumeInUseError, VolumeNotFoundError."""
+        driver = self.driver(volume.pool_id)
+        with self.daemons.locked(volume.id):
+            self.daemons.take_over(driver, volume, shared_id)
 
     def expel(self, volume: VolumeSpec) -> None:
         """Block all other hosts that have the volume open. Its client keeps the connection."""

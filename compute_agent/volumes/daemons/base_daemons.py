@@ -61,6 +61,8 @@ class BaseDaemons:
         self._waiting: Counter[str] = Counter()
         self._guard = threading.Lock()
         self._last_port: int = address.ports[0] - 1
+        self._expected: dict[str, int] = {}
+        """Volume that another host still has open → descriptor of its lock file, which its daemon has inherited."""
 
     @property
     def certificates(self) -> Certificates | None:

@@ -14,6 +14,7 @@ import os
 import shutil
 import socket
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -29,6 +30,7 @@ from compute_agent.volumes.daemons.daemon_process import QMP_SOCKET, READY
 from compute_agent.volumes.daemons.exports import Description, Export
 from compute_agent.volumes.daemons.qmp import Qmp
 from compute_agent.volumes.driver import Opening, VolumeDriver
+from compute_agent.volumes.errors import VolumeNotFoundError
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +90,37 @@ class Daemons(CopyDaemons):
             self._run(description, driver.opening(msgspec.structs.replace(volume, id=shared_id)), held)
         return self._connection(description)
 
+    def expect(
+        self, driver: VolumeDriver, volume: VolumeSpec, shared_id: str, client: VolumeClient
+    ) -> VolumeConnection:
+        """Start a daemon for a volume that another host has open under the id ``shared_id``. Its export refuses writes
+        until ``take_over``. A daemon that an earlier call has started is replaced.
+        """
+        self.disconnect(volume.id)
+        size = driver.size(shared_id)
+        export = Export(exports.name_of(volume, [client], 1), size)
+        description = Description(volume=volume, exports=[export], counter=1, clients=[client])
+        as_root = driver.opening(msgspec.structs.replace(volume, id=shared_id)).as_root
+        descriptor = driver.lock_file(shared_id)
+        self._expected[volume.id] = descriptor
+        self._describe(description)
+        self._run(description, replace(exports.placeholder(size), as_root=as_root), [descriptor])
+        return self._connection(description)
+
+    def take_over(self, driver: VolumeDriver, volume: VolumeSpec, shared_id: str) -> None:
+        """Open a volume of ``expect``, which the other host has closed, and give it the id of ``volume``. Raises
+        VolumeInUseError, VolumeNotFoundError; the daemon then still refuses writes.
+        """
+        descriptor = self._expected.pop(volume.id, None)
+        if descriptor is None:
+            raise VolumeNotFoundError
+        try:
+            driver.take_over(shared_id, volume.id, descriptor)
+        finally:
+            os.close(descriptor)
+        with Qmp(self._folder(volume.id) / QMP_SOCKET) as qmp:
+            exports.replace_placeholder(qmp, driver.opening(volume))
+
     def export_again(self, driver: VolumeDriver, volume: VolumeSpec) -> VolumeConnection | None:
         """Add an export with the new size to an open volume that was extended. Return its connection; None if the
         volume is not open.
@@ -142,6 +175,9 @@ class Daemons(CopyDaemons):
         self._socket(volume_id).unlink(missing_ok=True)
         self._kept.forget(volume_id)
         shutil.rmtree(folder, ignore_errors=True)
+        descriptor = self._expected.pop(volume_id, None)
+        if descriptor is not None:
+            os.close(descriptor)
 
     def remember(self) -> None:
         """Store the descriptions of daemons that a restart of the machine has ended, so that the periodic check starts

@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,6 +14,7 @@ from compute_agent.volumes.daemons.qmp import DaemonError, Qmp
 from compute_agent.volumes.driver import Opening
 
 CREDENTIALS, AUTHORIZED = "tls", "clients"
+PLACEHOLDER = "placeholder"
 ENDS_WITHIN, POLL = 30.0, 0.01
 """Seconds that the connections of a deleted export may need to end, and between two looks at them."""
 
@@ -62,6 +63,35 @@ def open_nodes(qmp: Qmp, opening: Opening) -> None:
     for each in opening.objects:
         qmp.execute("object-add", **each)
     qmp.execute("blockdev-add", **opening.blockdev)
+
+
+def placeholder(size: int) -> Opening:
+    """Return a node of a volume that another host still has open: it reads as zeros, and refuses writes."""
+    nothing = {"driver": "null-co", "size": size, "read-zeroes": True}
+    refused = [{"event": "none", "iotype": kind} for kind in ("write", "write-zeroes", "discard")]
+    return Opening({"driver": "blkdebug", "node-name": PLACEHOLDER, "image": nothing, "inject-error": refused})
+
+
+def replace_placeholder(qmp: Qmp, opening: Opening) -> None:
+    """Open the volume, and switch the exports from the placeholder to it. Their connections stay open.
+
+    A mirror that copies only new writes is the way in which QEMU exchanges the node of an export.
+    """
+    open_nodes(qmp, opening)
+    job = f"replace-{PLACEHOLDER}"
+    qmp.execute("blockdev-mirror", job_id=job, device=PLACEHOLDER, target=opening.node, sync="none")
+    _until(qmp, lambda jobs: jobs.get(job) == "ready", "is not ready")
+    qmp.execute("job-complete", id=job)
+    _until(qmp, lambda jobs: job not in jobs, "does not end")
+    qmp.execute("blockdev-del", node_name=PLACEHOLDER)
+
+
+def _until(qmp: Qmp, reached: Callable[[Mapping[str, str]], bool], failure: str) -> None:
+    deadline = time.monotonic() + ENDS_WITHIN
+    while not reached({each["id"]: each["status"] for each in qmp.execute("query-jobs")}):
+        if time.monotonic() > deadline:
+            raise DaemonError(f"The exchange of a node {failure}.")
+        time.sleep(POLL)
 
 
 def serve(qmp: Qmp, host: str, port: int) -> None:

@@ -12,7 +12,15 @@ class DirDriver(Qcow2Driver):
     """The driver ``dir``: every host that has mounted the directory can access the files."""
 
     name = "dir"
-    shared = True
+    shared = hands_over = True
+
+    def lock_file(self, volume_id: str) -> int:
+        return self.layers.lock_file(volume_id)
+
+    def take_over(self, volume_id: str, new_id: str, descriptor: int) -> None:
+        with self.layers.locked(volume_id):
+            self.layers.lock_for_daemon(volume_id, self.settings.host, descriptor)
+            self.layers.rename(volume_id, new_id)
 
 
 DRIVER = DirDriver

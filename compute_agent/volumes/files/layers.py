@@ -345,24 +345,34 @@ class Layers:
 
         Raises VolumeInUseError, whose detail names the host that has the lock.
         """
-        folder = self.volumes / volume_id
+        descriptor = self.lock_file(volume_id)
         try:
-            descriptor = os.open(folder / DAEMON_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self.lock_for_daemon(volume_id, holder, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def lock_file(self, volume_id: str) -> int:
+        """Return a descriptor of the file that the daemon of a volume locks."""
+        try:
+            return os.open(self.volumes / volume_id / DAEMON_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except FileNotFoundError as error:
             raise VolumeNotFoundError from error
+
+    def lock_for_daemon(self, volume_id: str, holder: str, descriptor: int) -> None:
+        """Lock a descriptor of ``lock_file``, as ``hold`` does."""
+        folder = self.volumes / volume_id
         try:
             _lock_for_daemon(descriptor)
         except OSError as error:
-            os.close(descriptor)
             with contextlib.suppress(OSError):
                 holder = (folder / HOLDER).read_text()
             raise VolumeInUseError("The volume is open elsewhere.", detail=f"by {holder}") from error
         try:
             (folder / HOLDER).write_text(holder)
         except FileNotFoundError as error:  # it was renamed before the lock was acquired
-            os.close(descriptor)
             raise VolumeNotFoundError from error
-        return descriptor
 
 
 def _lock_for_daemon(descriptor: int) -> None:

@@ -11,10 +11,7 @@ from provisioning.hosts.models import Host
 
 UNCERTIFIED = "It has no valid certificate for connections between hosts."
 OLD_IN_POOL = "Its host stores root disks in a pool, and its agent is too old to move them. Upgrade it first."
-NOT_LIVE_IN_POOL = (
-    "Its root disk is in a pool that only one host can open, or the agent of its host is too old to migrate it while it"
-    " runs."
-)
+NOT_LIVE_IN_POOL = "Its root disk is in a pool, and the agent of its host is too old to migrate it while it runs."
 
 
 def without_certificate() -> Mapping[str, str]:

@@ -14,7 +14,7 @@ def is_in_pool(instance: Instance, host: Host | None = None) -> bool:
 
 
 def is_live_pool(instance: Instance) -> bool:
-    """Whether the server's root disk is in a pool that two hosts can open, so that the server can be migrated live."""
+    """Whether the server can be migrated live with its root disk, which is in a pool."""
     return bool(shared_pool(instance)) and instance.host is not None and LIVE_POOL_TRAIT in instance.host.traits
 
 

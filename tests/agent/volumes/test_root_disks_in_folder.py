@@ -11,12 +11,13 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import InstanceSpec
-from compute_agent.contract.moves import GuestOrigin, root_pool_trait
+from compute_agent.contract.moves import LIVE_POOL_TRAIT, GuestOrigin, root_pool_trait
 from compute_agent.contract.power import PowerState
-from compute_agent.servers.root_disks import KIND, NOT_LIVE, PoolRootDisks, disk_id
-from compute_agent.virt.errors import HostError, InstanceNotFoundError, UnsupportedError
+from compute_agent.servers.root_disks import KIND, PoolRootDisks, disk_id
+from compute_agent.virt.errors import HostError, InstanceNotFoundError
 from compute_agent.virt.fake.driver import FakeDriver
-from compute_agent.virt.live_migration import MigrationOptions
+from compute_agent.virt.live_migration import Arrival, Departure, MigrationOptions
+from compute_agent.virt.migration_link.errors import MigrationUndecidedError
 from compute_agent.virt.processes import processes
 from compute_agent.volumes import drivers
 from compute_agent.volumes.daemons.daemon import Daemons
@@ -229,12 +230,92 @@ def test_a_third_host_does_not_guess_among_two_disks(hosts: tuple[Host, Host], s
     assert len(roots(one)) == 2
 
 
-def test_a_running_guest_stays_where_it_is(hosts: tuple[Host, Host], spec: InstanceSpec, base: Path) -> None:
-    one, _ = hosts
+def begin(spec: InstanceSpec, source: Host, target: Host) -> tuple[Departure, Arrival, bytes]:
+    """Begin to send the running guest to the target. Return both sides, and what the target has prepared."""
+    arrival = target.driver.arrival(spec, 2)
+    assert not arrival.needs_image()
+    arrival.create_disks(None)
+    departure = source.driver.departure(spec.uuid, MigrationOptions(post_copy=True))
+    return departure, arrival, arrival.prepare(departure.begin(arrival.shape(departure.offer())))
+
+
+def test_a_running_guest_moves_there_and_back(hosts: tuple[Host, Host], spec: InstanceSpec, base: Path) -> None:
+    one, two = hosts
     one.launch(spec, base)
-    with pytest.raises(UnsupportedError, match=NOT_LIVE):
-        one.driver.departure(spec.uuid, MigrationOptions())
-    assert one.driver.power_state(spec.uuid) == PowerState.RUNNING
+    assert LIVE_POOL_TRAIT in {*one.driver.capacity().traits} & {*two.driver.capacity().traits}
+    for pattern, source, target in ((5, one, two), (6, two, one)):
+        departure, arrival, prepared = begin(spec, source, target)
+        assert not target.writes(spec, 9), "the other host still has it open"
+        assert source.writes(spec, pattern)
+        performed = departure.perform(prepared)
+        assert not source.writes(spec, 9)
+        finished = arrival.finish(performed)
+        departure.leave(finished)
+        for _ in range(2):  # as after the death of the agent
+            arrival.settle()
+        source.driver.leave(spec.uuid)
+        assert roots(one) == [disk_id(spec.uuid, target.name)]
+        assert target.reads(spec, pattern)
+        assert target.writes(spec, pattern + 2)
+        assert target.driver.power_state(spec.uuid) == PowerState.RUNNING
+        assert one.driver.leftovers() == two.driver.leftovers() == []
+    two.volumes.check()
+    assert one.reads(spec, 8)
+
+
+def test_a_disk_that_is_still_open_is_not_taken_over(hosts: tuple[Host, Host], spec: InstanceSpec, base: Path) -> None:
+    one, two = hosts
+    one.launch(spec, base)
+    departure, arrival, prepared = begin(spec, one, two)
+    with pytest.raises(VolumeInUseError, match="open elsewhere"):
+        arrival.finish(prepared)
+    departure.stay()
+    assert roots(one) == [disk_id(spec.uuid, "one")]
+    assert one.writes(spec, 5)
+    assert not two.writes(spec, 9)
+
+
+@pytest.mark.parametrize("failing", ["the switch", "the start"])
+def test_a_guest_that_does_not_start_there_stays(
+    hosts: tuple[Host, Host], spec: InstanceSpec, base: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    one, two = hosts
+    one.launch(spec, base)
+    assert one.writes(spec, 5)
+    departure, arrival, prepared = begin(spec, one, two)
+    performed = departure.perform(prepared)
+    if failing == "the start":
+
+        def fail(_: bytes) -> bytes:
+            raise HostError("It does not start.")
+
+        monkeypatch.setattr(arrival._inner, "finish", fail)  # type: ignore[attr-defined]
+        with pytest.raises(HostError, match="does not start"):
+            arrival.finish(performed)
+    departure.stay()
+    assert roots(one) == [disk_id(spec.uuid, "one")]
+    assert one.reads(spec, 5)
+    assert one.writes(spec, 6)
+    assert not two.writes(spec, 9)
+
+
+def test_one_of_two_hosts_writes_while_the_portal_decides(
+    hosts: tuple[Host, Host], spec: InstanceSpec, base: Path
+) -> None:
+    one, two = hosts
+    one.launch(spec, base)
+    departure, arrival, prepared = begin(spec, one, two)
+    arrival.finish(departure.perform(prepared))
+    with pytest.raises(MigrationUndecidedError):
+        departure.stay()
+    with pytest.raises(VolumeInUseError):
+        one.driver.keep(spec.uuid)
+    assert two.writes(spec, 5)
+    assert not one.writes(spec, 9)
+    two.driver.leave(spec.uuid)
+    one.driver.keep(spec.uuid)
+    assert one.reads(spec, 5)
+    assert one.writes(spec, 6)
 
 
 def test_a_resize_on_the_host_is_reverted_and_confirmed(
