@@ -6,14 +6,18 @@ here. Then this host acquires the disk, and the pool blocks the other host. In o
 after the other host has closed it, while the guest is paused.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from compute_agent.contract.build import InstanceSpec, is_cd
+from compute_agent.virt.errors import HostError
 from compute_agent.virt.live_migration import Arrival
 from compute_agent.virt.migration_link.errors import DiskLostError
 from compute_agent.volumes.errors import VolumeInUseError
+
+log = logging.getLogger(__name__)
 
 
 class ArrivingRootDisks(Protocol):
@@ -31,8 +35,8 @@ class ArrivingRootDisks(Protocol):
     def take_over(self, uuid: str) -> None:
         """Open a root disk that the other host has closed, if the pool needs that. Raises VolumeInUseError."""
 
-    def close(self, uuid: str) -> None:
-        """Close the root disk."""
+    def give_back(self, uuid: str) -> None:
+        """Close a root disk of ``take_over``, and return it to the other host. Does nothing in other pools."""
 
     def acquire_joined(self, uuid: str) -> None:
         """Give a joined root disk to this host alone. Idempotent.
@@ -81,8 +85,15 @@ class RootDiskArrival(Arrival):
             self._disks.take_over(self._spec.uuid)
             return self._inner.finish(performed)
         except BaseException:
-            self._disks.close(self._spec.uuid)  # the other host, which is notified of the failure, opens it
+            self._give_back()
             raise
+
+    def _give_back(self) -> None:
+        """Return the disk before the other host is notified of the failure. If that fails, the portal decides."""
+        try:
+            self._disks.give_back(self._spec.uuid)
+        except HostError as error:
+            log.warning("Root disk of %s is not returned: %s %s", self._spec.uuid, error.message, error.detail)
 
     def arrived(self) -> bool:
         return self._inner.arrived()

@@ -1,14 +1,13 @@
 """The sending side of a live migration whose guest has its root disk in a pool that one host at a time can open.
 
-This host closes the disk when the guest is paused with all its writes complete. It opens it again if the guest stays;
-that fails as long as the other host has it open.
+This host closes the disk when the guest is paused with all its writes complete. It opens it again if the guest stays
+and the disk still has the name of this host. Otherwise the portal decides.
 """
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from compute_agent.virt.errors import HostError
 from compute_agent.virt.live_migration import Departure
 from compute_agent.virt.migration_link.errors import MigrationUndecidedError
 from compute_agent.virt.processes.progress import Amount
@@ -17,11 +16,11 @@ from compute_agent.virt.processes.progress import Amount
 class DepartingRootDisks(Protocol):
     """The part of the driver that this module needs."""
 
-    def close(self, uuid: str) -> None:
+    def close_root(self, uuid: str) -> None:
         """Close the root disk."""
 
     def open_again(self, uuid: str) -> None:
-        """Open the root disk, unless it is open. Raises VolumeInUseError if another host has it open."""
+        """Open the root disk, unless it is open. Raises HostError if another host has it."""
 
 
 class RootDiskDeparture(Departure):
@@ -48,7 +47,7 @@ class RootDiskDeparture(Departure):
 
     def perform(self, prepared: bytes) -> bytes:
         performed = self._inner.perform(prepared)
-        self._disks.close(self._uuid)
+        self._disks.close_root(self._uuid)
         return performed
 
     def amount(self) -> Amount:
@@ -60,6 +59,6 @@ class RootDiskDeparture(Departure):
     def stay(self) -> None:
         try:
             self._disks.open_again(self._uuid)
-        except HostError as error:
-            raise MigrationUndecidedError("The other host has the guest's disk open.", detail=str(error)) from error
+        except Exception as error:  # the guest must not run without its disk
+            raise MigrationUndecidedError("The guest's disk cannot be opened again.", detail=str(error)) from error
         self._inner.stay()

@@ -33,7 +33,7 @@ from compute_agent.virt.errors import (
     RetryableHostError,
     UnsupportedError,
 )
-from compute_agent.virt.live_migration import Arrival, Departure, MigrationOptions
+from compute_agent.virt.live_migration import Arrival, Departure, MigrationOptions, Whereabouts
 from compute_agent.virt.migration_link.errors import DiskLostError
 from compute_agent.virt.passing_on import PassingOn
 from compute_agent.volumes.driver import GIB, VolumeDriver
@@ -194,14 +194,19 @@ class PoolRootDisks(PassingOn):
         if self._size(uuid) is None:
             for name in self._elsewhere(uuid):
                 driver.forget_snapshot(replace(volume, id=name), _moment(volume.id))
-            return
-        previous = driver.previous_id(volume.id)
-        if previous in ("", volume.id):
+        else:
+            self._return(volume.id)
+
+    def _return(self, name: str) -> None:
+        """Rename a closed root disk of this host to the name of the host from which this host had acquired it."""
+        driver = self._driver()
+        previous = driver.previous_id(name)
+        if previous in ("", name):
             return
         try:
-            driver.rename(volume.id, previous)
+            driver.rename(name, previous)
         except VolumeInUseError:
-            log.warning("Root disk %s cannot be returned: there is a newer one.", volume.id)
+            log.warning("Root disk %s cannot be returned: there is a newer one.", name)
 
     def adopt_disks(self, spec: InstanceSpec, base: Path | None) -> bool:
         if boot_volume(spec) is not None or not self._acquire(spec.uuid):
@@ -219,6 +224,8 @@ class PoolRootDisks(PassingOn):
         name = self._other(uuid)
         if not name:
             return False
+        if self._volumes.hands_over(self._pool):
+            self.close_root(uuid)  # a daemon that waited for the disk in a live migration
         if moment:
             self._driver().snapshot(self._volume(uuid, 1, name), _moment(name))
         self._driver().rename(name, disk_id(uuid, self._host))
@@ -264,6 +271,8 @@ class PoolRootDisks(PassingOn):
         if self._volumes.daemons.runs(name):
             self._take_back(uuid, self._volumes.expel_joined)
         elif name in self.inner.volumes().get(uuid, []):
+            if self._volumes.hands_over(self._pool) and self.inner.whereabouts(uuid) is Whereabouts.UNDECIDED:
+                self._acquire(uuid)
             self._connected(uuid)
 
     def _take_back(self, uuid: str, expel: Callable[[VolumeSpec], None]) -> None:
@@ -271,8 +280,6 @@ class PoolRootDisks(PassingOn):
         acquired the disk, rename it back first. Raises VolumeNotFoundError.
         """
         volume = self._volume(uuid)
-        if self._volumes.hands_over(self._pool):
-            return  # a daemon that runs here is the only one
         try:
             expel(volume)
         except VolumeNotFoundError:  # acquired, perhaps in this moment
@@ -401,13 +408,19 @@ class PoolRootDisks(PassingOn):
 
     def take_over(self, uuid: str) -> None:
         if self._volumes.hands_over(self._pool):
-            self._volumes.take_over(self._volume(uuid), self._other(uuid))
+            self._volumes.take_over(self._volume(uuid))
 
-    def close(self, uuid: str) -> None:
+    def give_back(self, uuid: str) -> None:
+        if self._volumes.hands_over(self._pool):
+            self.close_root(uuid)
+            if self._size(uuid) is not None:
+                self._return(disk_id(uuid, self._host))
+
+    def close_root(self, uuid: str) -> None:
         self._volumes.connect(self._volume(uuid), [])
 
     def open_again(self, uuid: str) -> None:
-        if self._volumes.daemons.description(disk_id(uuid, self._host)) is None and self._acquire(uuid):
+        if not self._volumes.daemons.runs(disk_id(uuid, self._host)):
             self._connected(uuid)
 
     def acquire_joined(self, uuid: str) -> None:
@@ -421,10 +434,13 @@ class PoolRootDisks(PassingOn):
 
     def keep(self, uuid: str) -> None:
         """Resume the guest, after all other hosts are blocked that have joined or acquired its root disk."""
-        if self._volumes.daemons.description(disk_id(uuid, self._host)) is not None:
-            self._take_back(uuid, self._volumes.expel)
-        elif self._volumes.hands_over(self._pool) and disk_id(uuid, self._host) in self.inner.volumes().get(uuid, []):
-            self.open_again(uuid)  # it is closed for the other host
+        name = disk_id(uuid, self._host)
+        if not self._volumes.hands_over(self._pool):
+            if self._volumes.daemons.description(name) is not None:
+                self._take_back(uuid, self._volumes.expel)
+        elif not self._volumes.daemons.runs(name) and name in self.inner.volumes().get(uuid, []):
+            self._acquire(uuid)  # no daemon on the other host has it open
+            self._connected(uuid)
         self.inner.keep(uuid)
 
     # ----- copies ---------------------------------------------------------------------------------------------------

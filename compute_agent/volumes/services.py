@@ -280,18 +280,18 @@ class Volumes:
             return self.daemons.join(driver, volume, shared_id, client)
 
     def expect(self, volume: VolumeSpec, shared_id: str, client: VolumeClient) -> VolumeConnection:
-        """Prepare to take over a volume that another host has open, and return the connection for a client on this
+        """Prepare to open a volume that another host still has open, and return the connection for a client on this
         host, which cannot write before ``take_over``.
         """
         driver = self.driver(volume.pool_id)
         with self.daemons.locked(volume.id):
             return self.daemons.expect(driver, volume, shared_id, client)
 
-    def take_over(self, volume: VolumeSpec, shared_id: str) -> None:
+    def take_over(self, volume: VolumeSpec) -> None:
         """Open an expected volume that the other host has closed. Raises VolumeInUseError, VolumeNotFoundError."""
         driver = self.driver(volume.pool_id)
         with self.daemons.locked(volume.id):
-            self.daemons.take_over(driver, volume, shared_id)
+            self.daemons.take_over(driver, volume)
 
     def expel(self, volume: VolumeSpec) -> None:
         """Block all other hosts that have the volume open. Its client keeps the connection."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -42,6 +43,14 @@ GATE, COPY, SENT = "gate-", "copy-", "send-"
 """Prefixes of the folders of daemons that are not a volume's own."""
 
 
+class Expected(NamedTuple):
+    """A volume that another host still has open, and for which a daemon waits here."""
+
+    shared_id: str
+    descriptor: int
+    """A descriptor of its lock file, which the daemon has inherited."""
+
+
 class BaseDaemons:
     """The storage daemons of one host, with their folders; subclasses start and end them."""
 
@@ -61,8 +70,7 @@ class BaseDaemons:
         self._waiting: Counter[str] = Counter()
         self._guard = threading.Lock()
         self._last_port: int = address.ports[0] - 1
-        self._expected: dict[str, int] = {}
-        """Volume that another host still has open → descriptor of its lock file, which its daemon has inherited."""
+        self._expected: dict[str, Expected] = {}
 
     @property
     def certificates(self) -> Certificates | None:

@@ -24,7 +24,7 @@ from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.virt.processes import processes
 from compute_agent.virt.processes.rights import Rights
 from compute_agent.volumes.daemons import daemon_process, exports
-from compute_agent.volumes.daemons.base_daemons import COPY, DESCRIPTION, GATE, SENT
+from compute_agent.volumes.daemons.base_daemons import COPY, DESCRIPTION, GATE, SENT, Expected
 from compute_agent.volumes.daemons.copy_daemons import CopyDaemons
 from compute_agent.volumes.daemons.daemon_process import QMP_SOCKET, READY
 from compute_agent.volumes.daemons.exports import Description, Export
@@ -102,22 +102,24 @@ class Daemons(CopyDaemons):
         description = Description(volume=volume, exports=[export], counter=1, clients=[client])
         as_root = driver.opening(msgspec.structs.replace(volume, id=shared_id)).as_root
         descriptor = driver.lock_file(shared_id)
-        self._expected[volume.id] = descriptor
+        self._expected[volume.id] = Expected(shared_id, descriptor)
         self._describe(description)
         self._run(description, replace(exports.placeholder(size), as_root=as_root), [descriptor])
         return self._connection(description)
 
-    def take_over(self, driver: VolumeDriver, volume: VolumeSpec, shared_id: str) -> None:
-        """Open a volume of ``expect``, which the other host has closed, and give it the id of ``volume``. Raises
-        VolumeInUseError, VolumeNotFoundError; the daemon then still refuses writes.
+    def take_over(self, driver: VolumeDriver, volume: VolumeSpec) -> None:
+        """Open a volume of ``expect``, which the other host has closed, and give it the id of ``volume``.
+
+        Raises VolumeInUseError; VolumeNotFoundError if a third host has renamed it. The daemon then still refuses
+        writes.
         """
-        descriptor = self._expected.pop(volume.id, None)
-        if descriptor is None:
+        expected = self._expected.pop(volume.id, None)
+        if expected is None:
             raise VolumeNotFoundError
         try:
-            driver.take_over(shared_id, volume.id, descriptor)
+            driver.take_over(expected.shared_id, volume.id, expected.descriptor)
         finally:
-            os.close(descriptor)
+            os.close(expected.descriptor)
         with Qmp(self._folder(volume.id) / QMP_SOCKET) as qmp:
             exports.replace_placeholder(qmp, driver.opening(volume))
 
@@ -175,9 +177,9 @@ class Daemons(CopyDaemons):
         self._socket(volume_id).unlink(missing_ok=True)
         self._kept.forget(volume_id)
         shutil.rmtree(folder, ignore_errors=True)
-        descriptor = self._expected.pop(volume_id, None)
-        if descriptor is not None:
-            os.close(descriptor)
+        expected = self._expected.pop(volume_id, None)
+        if expected is not None:
+            os.close(expected.descriptor)
 
     def remember(self) -> None:
         """Store the descriptions of daemons that a restart of the machine has ended, so that the periodic check starts

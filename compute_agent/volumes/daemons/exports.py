@@ -80,7 +80,7 @@ def replace_placeholder(qmp: Qmp, opening: Opening) -> None:
     open_nodes(qmp, opening)
     job = f"replace-{PLACEHOLDER}"
     qmp.execute("blockdev-mirror", job_id=job, device=PLACEHOLDER, target=opening.node, sync="none")
-    _until(qmp, lambda jobs: jobs.get(job) == "ready", "is not ready")
+    _until(qmp, lambda jobs: jobs.get(job, "ready") == "ready", "is not ready")  # a failed job is missing
     qmp.execute("job-complete", id=job)
     _until(qmp, lambda jobs: job not in jobs, "does not end")
     qmp.execute("blockdev-del", node_name=PLACEHOLDER)

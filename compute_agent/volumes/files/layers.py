@@ -370,6 +370,8 @@ class Layers:
                 holder = (folder / HOLDER).read_text()
             raise VolumeInUseError("The volume is open elsewhere.", detail=f"by {holder}") from error
         try:
+            if not os.path.samestat(os.fstat(descriptor), (folder / DAEMON_LOCK).stat()):
+                raise VolumeNotFoundError  # it was deleted, and created again
             (folder / HOLDER).write_text(holder)
         except FileNotFoundError as error:  # it was renamed before the lock was acquired
             raise VolumeNotFoundError from error

@@ -23,7 +23,7 @@ from compute_agent.volumes import drivers
 from compute_agent.volumes.daemons.daemon import Daemons
 from compute_agent.volumes.daemons.export_address import Address
 from compute_agent.volumes.driver import GIB, PoolSettings
-from compute_agent.volumes.errors import VolumeInUseError
+from compute_agent.volumes.errors import VolumeInUseError, VolumeNotFoundError
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.cast import make_spec
 from tests.agent.volumes.conftest import MIB, qemu_io
@@ -292,6 +292,7 @@ def test_a_guest_that_does_not_start_there_stays(
         monkeypatch.setattr(arrival._inner, "finish", fail)  # type: ignore[attr-defined]
         with pytest.raises(HostError, match="does not start"):
             arrival.finish(performed)
+        assert roots(two) == [disk_id(spec.uuid, "one")]
     departure.stay()
     assert roots(one) == [disk_id(spec.uuid, "one")]
     assert one.reads(spec, 5)
@@ -316,6 +317,106 @@ def test_one_of_two_hosts_writes_while_the_portal_decides(
     one.driver.keep(spec.uuid)
     assert one.reads(spec, 5)
     assert one.writes(spec, 6)
+
+
+@pytest.mark.parametrize("step", ["rename", "opening", "finish"])
+def test_a_receiver_that_dies_in_the_hand_over_keeps_the_disk_until_it_is_removed(
+    hosts: tuple[Host, Host], spec: InstanceSpec, base: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Its storage daemon survives the agent and has the lock of the disk, before and after the rename."""
+    one, two = hosts
+    one.launch(spec, base)
+    departure, arrival, prepared = begin(spec, one, two)
+    performed = departure.perform(prepared)
+    pool = two.volumes.driver(two.driver.pool_id)
+    where = {"rename": pool.layers, "opening": pool, "finish": arrival._inner}[step]  # type: ignore[attr-defined]
+
+    def die(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as killed:
+        killed.setattr(where, step, die)
+        killed.setattr(two.driver, "give_back", lambda _: None)
+        with pytest.raises(SystemExit):
+            arrival.finish(performed)
+    with pytest.raises(MigrationUndecidedError):
+        departure.stay()
+    with pytest.raises(VolumeInUseError):
+        one.driver.keep(spec.uuid)
+    assert not one.writes(spec, 9)
+    two.driver.leave(spec.uuid)  # the agent is back
+    one.driver.keep(spec.uuid)
+    assert one.writes(spec, 5)
+    assert one.reads(spec, 5)
+    assert roots(two) == [disk_id(spec.uuid, "one")]
+    assert not two.writes(spec, 9)
+
+
+@pytest.mark.parametrize("resume", ["keep", "unpause"])
+def test_the_old_host_takes_the_disk_back_when_the_new_one_is_off(
+    hosts: tuple[Host, Host], spec: InstanceSpec, base: Path, resume: str
+) -> None:
+    one, two = hosts
+    one.launch(spec, base)
+    departure, arrival, prepared = begin(spec, one, two)
+    arrival.finish(departure.perform(prepared))
+    assert two.writes(spec, 5)
+    two.loses_power()
+    with pytest.raises(MigrationUndecidedError):
+        departure.stay()  # without a command of the portal
+    getattr(one.driver, resume)(spec.uuid)
+    assert one.reads(spec, 5)
+    assert one.writes(spec, 6)
+    two.volumes.check()  # it is back, and serves its volumes again
+    assert not two.writes(spec, 9)
+
+
+def test_a_third_host_keeps_a_disk_that_it_has_renamed_in_the_hand_over(
+    hosts: tuple[Host, Host], spec: InstanceSpec, base: Path
+) -> None:
+    """The server was evacuated there, and its disk is not open yet."""
+    one, two = hosts
+    one.launch(spec, base)
+    departure, arrival, prepared = begin(spec, one, two)
+    performed = departure.perform(prepared)
+    third = PoolRootDisks(FakeDriver(), two.volumes, "shared", "three")
+    assert third.adopt_disks(spec, None)
+    with pytest.raises(VolumeNotFoundError):
+        arrival.finish(performed)
+    with pytest.raises(MigrationUndecidedError):
+        departure.stay()
+    two.driver.leave(spec.uuid)
+    assert roots(one) == [disk_id(spec.uuid, "three")]
+
+
+def test_a_disk_that_was_created_again_is_not_taken_over(
+    hosts: tuple[Host, Host], spec: InstanceSpec, base: Path
+) -> None:
+    """The lock of the deleted disk does not exclude the daemon of the new one."""
+    one, two = hosts
+    one.launch(spec, base)
+    _departure, arrival, prepared = begin(spec, one, two)
+    one.driver.destroy(spec.uuid)
+    one.launch(spec, base)
+    with pytest.raises(VolumeNotFoundError):
+        arrival.finish(prepared)
+    assert roots(two) == [disk_id(spec.uuid, "one")]
+    assert one.writes(spec, 5)
+    assert not two.writes(spec, 9)
+
+
+def test_a_host_that_has_waited_for_a_disk_can_evacuate_it(
+    hosts: tuple[Host, Host], spec: InstanceSpec, base: Path
+) -> None:
+    one, two = hosts
+    one.launch(spec, base)
+    assert one.writes(spec, 5)
+    begin(spec, one, two)
+    one.loses_power()
+    assert two.driver.adopt_disks(spec, None)
+    two.start(spec, 2)
+    assert two.reads(spec, 5)
+    assert two.writes(spec, 6)
 
 
 def test_a_resize_on_the_host_is_reverted_and_confirmed(
