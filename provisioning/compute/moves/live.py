@@ -16,6 +16,7 @@ from compute_agent.contract.migration import (
     ReceiveLiveRequest,
     SendLiveRequest,
 )
+from compute_agent.contract.moves import LIVE_POOL_TRAIT, ROOT_POOL_TRAIT
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.values.ids import NOBODY
@@ -30,11 +31,12 @@ from provisioning.compute.moves.fitness import NOT_LIVE_IN_POOL, is_held_live, w
 from provisioning.compute.moves.targets import MoveRequest
 from provisioning.compute.records import host_commands
 from provisioning.compute.records.migration_records import LIVE_MIGRATION, OPEN
-from provisioning.compute.selectors.root_pools import is_in_pool
+from provisioning.compute.selectors.root_pools import is_in_pool, is_live_pool
 from provisioning.hosts import addresses
 from provisioning.hosts.models import Host, HostCommand
 
 CANNOT_RECEIVE = "Its libvirt cannot receive running guests."
+OLD_RECEIVER = "Its agent is too old to receive a running server with its root disk in a pool. Upgrade it first."
 NO_IMAGE = "The server's image was deleted, so its disk cannot be created on another host."
 SHARED = "Block migration can not be used with shared storage: the server has no local disk."
 NOT_SHARED = (
@@ -49,7 +51,12 @@ def unfit_hosts(instance: Instance | None = None) -> dict[str, str]:
     """Return the name of each host, except the instance's own, that cannot receive running guests → the reason."""
     own = instance.host_id if instance is not None else None
     rows = Host.objects.exclude(id=own or NOBODY).values_list("name", "traits")
-    unable = {name: CANNOT_RECEIVE for name, traits in rows if RECEIVER_TRAIT not in traits}
+    in_pool = instance is not None and is_live_pool(instance)
+    unable = {
+        name: CANNOT_RECEIVE if RECEIVER_TRAIT not in traits else OLD_RECEIVER
+        for name, traits in rows
+        if RECEIVER_TRAIT not in traits or (in_pool and ROOT_POOL_TRAIT in traits and LIVE_POOL_TRAIT not in traits)
+    }
     return {**without_certificate(), **unable}
 
 

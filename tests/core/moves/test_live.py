@@ -27,6 +27,7 @@ from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.live_migrate import LiveMigrate, LiveMigration, abort_live_migration
 from provisioning.compute.models import BlockDevice, Instance, InstanceFault, Migration, MoveAllocation
 from provisioning.compute.moves.fitness import NOT_LIVE_IN_POOL
+from provisioning.compute.moves.live import unfit_hosts
 from provisioning.compute.moves.obstacles import live_obstacles
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.hosts.models import Host
@@ -491,3 +492,16 @@ def test_a_pool_that_only_one_host_opens_keeps_the_guest(cloud: Cloud, two: Two)
     assert live_obstacles([server]) == {server.id: NOT_LIVE_IN_POOL}
     with pytest.raises(ConflictError, match="pool"):
         migrate(server)
+
+
+def test_an_older_agent_receives_no_guest_with_its_root_disk_in_a_pool(cloud: Cloud, two: Two) -> None:
+    pooled(two.source)
+    pooled(two.target, live=False)
+    server = cloud.fresh(two.server)
+    assert live_obstacles([server]) == {}
+    with pytest.raises(InvalidInputError, match="too old to receive"):
+        migrate(server)
+    assert unfit_hosts() == {}
+    pooled(two.target)
+    migrate(server)
+    assert state_of(server) == ON_ITS_WAY
