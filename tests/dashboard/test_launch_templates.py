@@ -106,6 +106,19 @@ def test_a_size_of_no_volume_is_not_listed(at_alice: Client, cloud: Cloud) -> No
     assert size in at_alice.post(f"{PATH}create/", typed(cloud, volume_size="10", on_volume="on")).content
 
 
+def test_everybody_gets_a_suggested_name_of_their_own(
+    at_alice: Client, lab: LaunchTemplate, cloud: Cloud, alice: Person
+) -> None:
+    assert at_alice.get(LINK).context["form"]["name"].value() == "web"
+    plan = plan_of(cloud, name="calm-comet", volume_size=10)
+    modes = Modes(locked=("image", "volume_size"), asked=("name",))
+    made = templates.create_template(alice.context, "Course", "course", plan, modes)
+    with mock.patch("portal.dashboard.launch.names.secrets.choice", side_effect=("wise", "vega")):
+        page = at_alice.get(f"/launch/t/{made.slug}/")
+    assert page.context["form"]["name"].value() == "wise-vega"
+    assert [each.name for each in page.context["fixed"]] == ["image"], "a size of no volume is not listed"
+
+
 def test_a_link_needs_one_field_and_one_click(at_alice: Client, lab: LaunchTemplate) -> None:
     page = at_alice.get(LINK, {"name": "mine"})
     form = page.context["form"]

@@ -14,6 +14,12 @@ SECOND = (
 )  # fmt: skip
 
 
+def is_suggestion(name: str) -> bool:
+    """Whether the name is one of those that ``suggest`` returns."""
+    first, _, second = name.partition("-")
+    return first in FIRST and second in SECOND
+
+
 def suggest() -> str:
     """Return a name such as ``quiet-comet``, which is a valid host name."""
     return f"{secrets.choice(FIRST)}-{secrets.choice(SECOND)}"

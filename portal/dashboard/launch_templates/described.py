@@ -35,13 +35,17 @@ def labels() -> dict[str, str]:
     return {name: str(form[name].label) for name in FIELDS}
 
 
+def unused_in(plan: LaunchPlan) -> set[str]:
+    """Return the fields whose values have no effect."""
+    return set() if plan.on_volume else {"volume_size"}
+
+
 def describe(
     context: RequestContext, plan: LaunchPlan, locked: Iterable[str] = (), asked: Iterable[str] = ()
 ) -> list[Described]:
     """Return the fields of a plan that have a value or a mode, in the order of the wizard."""
     modes = dict.fromkeys(asked, "asked") | dict.fromkeys(locked, "locked")
-    unused = set() if plan.on_volume else {"volume_size"}
-    shown = {*values_of(plan), *ALWAYS} - unused | {*modes}
+    shown = {*values_of(plan), *ALWAYS} - unused_in(plan) | {*modes}
     titles, words = labels(), _formatters(context, plan)
     return [
         Described(name, titles[name], words.get(name, _plain)(getattr(plan, name)), modes.get(name, ""))

@@ -12,10 +12,11 @@ from django.urls import reverse
 from portal.common.http import rate_limits
 from portal.dashboard.frame.forms import Form
 from portal.dashboard.frame.pages import FormPage, as_unavailable
+from portal.dashboard.launch import names
 from portal.dashboard.launch.forms import LaunchForm
 from portal.dashboard.launch.views import Launch, LaunchPage, Quote
 from portal.dashboard.launch.wizard import SHOWS_USER_DATA, open_wizard
-from portal.dashboard.launch_templates.described import describe, describe_version
+from portal.dashboard.launch_templates.described import describe, describe_version, unused_in
 from portal.dashboard.launch_templates.forms import EditForm, LinkForm, TemplateForm, VersionForm, plan_text
 from portal.dashboard.launch_templates.listing import READ, TEMPLATES
 from portal.dashboard.lists.declaration import HeadLink
@@ -268,7 +269,10 @@ class _Linked:
         """Return the form with the values of the template; values in the address replace them."""
         form = LinkForm(data)
         form.correction = f"The launch template locks this value. {self._who_corrects(template)}"
-        form.fill(templates.plan_in(version), locked=version.locked)
+        plan = templates.plan_in(version)
+        form.fill(plan, locked=version.locked)
+        if names.is_suggestion(plan.name) and "name" not in form.locked:
+            form.initial["name"] = names.suggest()  # otherwise all who open the link get the one of its author
         form.asked = version.asked or ["name"]
         for name in ("name", "description", "key_name"):
             if name in self.request.GET and name not in form.locked:
@@ -300,7 +304,8 @@ class LaunchLink(_Linked, LaunchPage):
         shown = wizard.shown()
         plan = templates.plan_in(self.version)
         own = values_of(plan)
-        locked = [each for each in describe_version(self.context, self.version, plan) if each.mode == "locked"]
+        described = describe_version(self.context, self.version, plan)
+        locked = [each for each in described if each.mode == "locked" and each.name not in unused_in(plan)]
         context = {
             **shown,
             "used": self.used,
