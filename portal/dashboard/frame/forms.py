@@ -131,7 +131,7 @@ class Form(forms.Form):
     @property
     def lacks_choices(self) -> bool:
         """Whether a required field offers nothing to choose, so that the form cannot be sent."""
-        return any(each.field.required and each.lacks_choices for each in self)
+        return any(each.field.required and each.lacks_choices for each in cast("Iterable[BoundField]", self))
 
     def refuse(self, error: NovellaError) -> None:
         """Show an error of a service at its field, or above the form if it has none."""
