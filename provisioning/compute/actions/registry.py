@@ -83,6 +83,11 @@ def awaiting(instance: Instance, body: CommandBody) -> HostAction[Any, Any] | No
     return action if action is not None and action.awaits(body) else None
 
 
+def is_taskless(body: CommandBody) -> bool:
+    """Whether the command is of an action beside the server's tasks."""
+    return type(body) in _taskless
+
+
 def abandoned(instance: Instance, body: CommandBody) -> None:
     """Call ``abandoned`` of the action that sends this type of command, for a command that no task waits for."""
     senders = [action for action in host_actions.values() if action.task is not None and action.body is type(body)]

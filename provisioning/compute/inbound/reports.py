@@ -16,7 +16,7 @@ from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.common.database.prepared import Prepared
 from provisioning.common.values.text import one_line
-from provisioning.compute.actions.registry import abandoned, action_of, awaiting
+from provisioning.compute.actions.registry import abandoned, action_of, awaiting, is_taskless
 from provisioning.compute.disks import block_devices
 from provisioning.compute.host_link import guest_changes, superseded
 from provisioning.compute.host_link.allocations import release_second, second_of
@@ -125,6 +125,8 @@ def process_end(instance: Instance, event: AgentEvent, command: HostCommand) -> 
             log.warning("Host %s could not destroy instance %s: %s", command.host_id, instance.id, event.message)
     elif instance.attempt == command.generation and _is_on(instance, command.host_id):
         _ended(instance, body, _outcome(event, command, well=well))
+    elif is_taskless(body) and instance.host_id == command.host_id and is_current(instance, command.generation):
+        _ended(instance, body, _outcome(event, command, well=well))  # a move of the same guest has begun since
 
 
 def _is_on(instance: Instance, host_id: uuid.UUID) -> bool:

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from compute_agent.contract.commands import DetachInterfaceRequest
 from compute_agent.contract.hardware_properties import TPM_MODEL, TPM_VERSION
 from compute_agent.contract.messages import Command
 from compute_agent.contract.migration import (
@@ -24,8 +25,9 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.compute.actions.attach_volume import VolumeToAttach, attach_volume
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.interfaces import detach_interface
 from provisioning.compute.actions.live_migrate import LiveMigrate, LiveMigration, abort_live_migration
-from provisioning.compute.models import BlockDevice, Instance, InstanceFault, Migration, MoveAllocation
+from provisioning.compute.models import BlockDevice, Instance, InstanceAction, InstanceFault, Migration, MoveAllocation
 from provisioning.compute.moves.fitness import NOT_LIVE_IN_POOL
 from provisioning.compute.moves.live import unfit_hosts
 from provisioning.compute.moves.obstacles import live_obstacles
@@ -451,6 +453,19 @@ def test_a_server_with_a_tpm_moves_live_to_hosts_with_tpms(two: Two) -> None:
     )
     migrate(server)
     assert state_of(server) == ON_ITS_WAY
+
+
+def test_an_interface_that_is_detached_when_a_move_begins_is_removed(
+    cloud: Cloud, alice: RequestContext, two: Two
+) -> None:
+    """The command is of the guest's attempt before the move, and the guest is the same."""
+    [port] = Port.objects.filter(device_id=two.server.id)
+    detach_interface(alice, two.server.id, str(port.id))
+    [detach] = taken(two.source, DetachInterfaceRequest)
+    migrate(cloud.fresh(two.server))
+    two.source.report(detach, "finished")
+    assert not Port.objects.filter(id=port.id).exists()
+    assert not InstanceAction.objects.filter(instance=two.server, action="detach_interface", finished_at=None).exists()
 
 
 # ----- root disks in a pool -------------------------------------------------------------------------------------------
