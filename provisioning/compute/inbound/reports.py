@@ -123,10 +123,17 @@ def process_end(instance: Instance, event: AgentEvent, command: HostCommand) -> 
             _destroyed(instance, command)
         else:
             log.warning("Host %s could not destroy instance %s: %s", command.host_id, instance.id, event.message)
-    elif instance.attempt == command.generation and _is_on(instance, command.host_id):
+    elif _concerns(instance, body, command):
         _ended(instance, body, _outcome(event, command, well=well))
-    elif is_taskless(body) and instance.host_id == command.host_id and is_current(instance, command.generation):
-        _ended(instance, body, _outcome(event, command, well=well))  # a move of the same guest has begun since
+
+
+def _concerns(instance: Instance, body: CommandBody, command: HostCommand) -> bool:
+    """Whether the instance still waits for the command. An action beside its tasks also outlasts the begin of a move:
+    the guest is the same.
+    """
+    if instance.attempt == command.generation:
+        return _is_on(instance, command.host_id)
+    return is_taskless(body) and instance.host_id == command.host_id and is_current(instance, command.generation)
 
 
 def _is_on(instance: Instance, host_id: uuid.UUID) -> bool:
