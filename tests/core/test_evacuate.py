@@ -281,6 +281,7 @@ def test_a_failed_build_leaves_the_server_on_its_old_host(cloud: Cloud, server: 
     invariants.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2])
 def test_the_old_host_keeps_the_guest_of_a_failed_evacuation(cloud: Cloud, server: Instance, times: int) -> None:
     source = dies(server)

@@ -115,10 +115,10 @@ def test_a_tier_over_its_budget_and_a_dear_test_without_a_mark_are_named() -> No
         "session": {"collection": {"quick": Entry(2, 20.0, 10.0, 1.0), "landing": Entry(4, 60.0, 10.0, 1.0)}},
     }
     assert list(ledger_file.wrong(fits)) == []
-    over = {**fits, "tests/b.py": {"test_dear": {"quick": Entry(50, quick * 0.2, 0.34, 1.0)}}}
+    over = {**fits, "tests/b.py": {"test_dear": {"quick": Entry(50, quick * 0.2, 0.31, 1.0)}}}
     first, second = ledger_file.wrong(over)
     assert first.startswith(f"the quick tier costs {quick * 1.2:,.0f} ")
-    assert second.startswith("tests/b.py::test_dear costs 0.34 ")
+    assert second.startswith("tests/b.py::test_dear costs 0.31 ")
 
 
 TESTS = {
