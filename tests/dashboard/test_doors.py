@@ -16,6 +16,7 @@ from portal.dashboard import live
 from portal.dashboard.frame.navigation import entries_for, groups_of
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.registry import with_buttons
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.upkeep.silent_hosts import announce_silent_hosts
 from provisioning.doctor.checks.hosts import silent_hosts
@@ -176,6 +177,12 @@ def test_dangerous_questions_have_the_focus_on_cancel(cloud: Cloud, people: Peop
         confirm = question[question.index('data-testid="confirm"') :]
         assert ("autofocus" in cancel[: cancel.index(">")]) == cancelled
         assert ("autofocus" in confirm[: confirm.index(">")]) != cancelled
+
+
+def test_every_action_that_loses_data_is_dangerous() -> None:
+    buttons = {each.key: each.button for each in with_buttons() if each.button}
+    losing = {key: button.danger for key, button in buttons.items() if " is lost" in button.consequence}
+    assert losing == {"reboot_hard": True, "revert_resize": True}
 
 
 def test_operators_come_first_and_the_group_of_the_page_is_open(people: People) -> None:

@@ -62,6 +62,14 @@ def test_the_wizard_saves_what_is_typed_as_a_template(at_alice: Client, cloud: C
     assert at_alice.get(f"{PATH}{made.id}/").status_code == 200
 
 
+def test_all_listed_fields_can_be_locked_in_one_step(at_alice: Client, cloud: Cloud) -> None:
+    page = at_alice.post(f"{PATH}create/", typed(cloud, tags="a, b"))
+    saved(at_alice, page, title="Lab", mode_flavor="asked", lock_listed="on")
+    version = LaunchTemplate.objects.get().versions.get()
+    assert {"image", "networks", "tags", "count"} <= set(version.locked)
+    assert not {"flavor", "name", "key_name", "password", "user_data"} & set(version.locked)
+
+
 def test_a_save_that_the_database_aborts_keeps_the_plan(at_alice: Client, cloud: Cloud) -> None:
     page = at_alice.post(f"{PATH}create/", typed(cloud, tags="a, b"))
     with mock.patch.object(templates, "create_template", side_effect=error_of("40001")):

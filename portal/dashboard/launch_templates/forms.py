@@ -20,8 +20,10 @@ MODE = "mode_"
 MODES = (("", "Can be changed"), ("asked", "Asked first"), ("locked", "Locked"))
 _MODE_OF = {name: f"{MODE}{name}" for name in FIELDS if name not in {"name", "description"}}
 """Field of a plan → field of its mode, which shows the errors of a locked value."""
-OWN_CHOICE = frozenset({"name", "key_name", "password", "networks", "image", "flavor"})
-"""Fields that *Lock everything else* leaves open."""
+PERSONAL = frozenset({"name", "key_name", "password"})
+"""Fields that are locked only by their own choice."""
+OWN_CHOICE = PERSONAL | {"networks", "image", "flavor"}
+"""Fields that *Lock the fields that are not listed* leaves open: they have no default."""
 
 
 def plan_text(plan: LaunchPlan) -> str:
@@ -36,10 +38,13 @@ class VersionForm(Form):
     service_fields = _MODE_OF
 
     description = forms.CharField(label="Note", max_length=255, required=False)
-    lock_rest = forms.BooleanField(
-        label="Lock everything else",
+    lock_listed = forms.BooleanField(
+        label="Lock the listed fields",
         required=False,
-        help_text="Fields that are not listed keep their defaults. Name, key and password stay open.",
+        help_text="Except those that are asked first. Name, key and password stay as chosen above.",
+    )
+    lock_rest = forms.BooleanField(
+        label="Lock the fields that are not listed", required=False, help_text="They keep their defaults."
     )
     plan = forms.CharField(widget=forms.HiddenInput, strip=False)
 
@@ -72,6 +77,8 @@ class VersionForm(Form):
         """The modes of a valid form."""
         chosen = {each.name: self.cleaned_data[f"{MODE}{each.name}"] for each in self.described}
         locked = {name for name, mode in chosen.items() if mode == "locked"}
+        if self.cleaned_data["lock_listed"]:
+            locked |= {name for name, mode in chosen.items() if mode != "asked"} - PERSONAL
         if self.cleaned_data["lock_rest"]:
             locked |= set(FIELDS) - set(chosen) - OWN_CHOICE
         asked = {name for name, mode in chosen.items() if mode == "asked"}
@@ -81,22 +88,21 @@ class VersionForm(Form):
 class TemplateForm(VersionForm):
     """A new launch template with its first version."""
 
-    notes = {
-        "slug": "letters, digits and hyphens; leave it empty to derive it from the name",
-        "description": "of this version",
-    }
-
     title = forms.CharField(
         label="Name of the template", max_length=255, widget=forms.TextInput({"placeholder": "Lab web"})
     )
     slug = forms.CharField(
-        label="Link", max_length=64, required=False, widget=forms.TextInput({"placeholder": "lab-web"})
+        label="Link",
+        max_length=64,
+        required=False,
+        widget=forms.TextInput({"placeholder": "lab-web"}),
+        help_text="Letters, digits and hyphens. If empty, it is derived from the name.",
     )
     public = forms.BooleanField(
         label="Public", required=False, help_text="All projects can use it. Its network must be shared, or left open."
     )
     service_fields = {**_MODE_OF, "name": "title"}
-    field_order = ("title", "slug", "public", "description", "lock_rest")
+    field_order = ("title", "slug", "public", "description", "lock_listed", "lock_rest")
 
     def __init__(self, data: QueryDict | None, fields: Sequence[Described], *, publicizes: bool, **kwargs: Any) -> None:
         super().__init__(data, fields, **kwargs)

@@ -23,7 +23,7 @@ class TransferCreate(SheetPage, VolumePage):
     """The form to offer a volume to another project, whose user accepts it with the transfer's key."""
 
     rule = "volume:create_transfer"
-    submit = "Offer it"
+    submit = "Offer transfer"
 
     def form(self, data: QueryDict | None = None) -> Form:
         return TransferForm(data, initial={"name": self.record.name, "with_snapshots": True})

@@ -174,6 +174,7 @@ class HardReboot(PowerAction):
         "Reset {name}?",
         "The power is cut and switched on again. Data that the guest has not written to disk is lost.",
         "{name} is being reset.",
+        danger=True,
     )
 
     def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:

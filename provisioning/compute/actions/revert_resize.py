@@ -49,6 +49,7 @@ class RevertResize(SizeAction[None, RevertResizeRequest]):
         "Revert the resize or migration of {name}?",
         "It gets its old size, host and disk back. Data written since then is lost.",
         "{name} is being reverted.",
+        danger=True,
     )
 
     def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
