@@ -186,7 +186,12 @@ def test_what_is_wrong_with_a_subnet_is_reported_at_its_field(
 
 def test_a_subnet_in_use_says_by_what(at_alice: Client, alice: Person, net: Network, subnet: Subnet) -> None:
     services.create_port(alice.project_id, net, name="spare")
-    assert "port spare use its addresses" in at_alice.get(f"/subnets/{subnet.id}/delete/").content.decode()
+    asked = at_alice.get(f"/subnets/{subnet.id}/delete/").content.decode()
+    assert "port spare use its addresses" in asked
+    assert 'data-testid="confirm"' not in asked, "the action could only fail"
+    asked = at_alice.get(f"/networks/{net.id}/delete/").content.decode()
+    assert "in use by port spare" in asked
+    assert 'data-testid="confirm"' not in asked
     at_alice.post(f"/subnets/{subnet.id}/delete/")
     assert Subnet.objects.filter(id=subnet.id).exists()
 

@@ -172,7 +172,9 @@ def test_it_is_renamed_switched_off_and_deleted(at_alice: Client, router: Router
     assert (router.name, router.admin_state_up) == ("new", False)
     assert "Switched off" in at_alice.get(f"/routers/{router.id}/").content.decode()
     services.add_interface_by_subnet(router, subnet)
-    assert "It is still on front" in at_alice.get(f"/routers/{router.id}/delete/").content.decode()
+    asked = at_alice.get(f"/routers/{router.id}/delete/").content.decode()
+    assert "It is still on front" in asked
+    assert 'data-testid="confirm"' not in asked
     at_alice.post(f"/routers/{router.id}/delete/")
     assert Router.objects.filter(id=router.id).exists()
     services.remove_interface_by_subnet(router, subnet)

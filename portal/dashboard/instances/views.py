@@ -120,13 +120,11 @@ def _question(instance: Instance, action: ServerAction[Any], button: Button, why
         text = f"The guest is stopped. It can be restored for {duration(settings.RECLAIM_INSTANCE_INTERVAL)}."
     elif action.key == "delete":
         text = _with_volumes(text, instance)
-    if why:
-        text = f"{why} {text}"
     return {
         "title": button.question.format(name=bdi(instance.name)),
-        "text": text,
+        "text": why or text,
         "action": reverse("dashboard:instance_action", args=[instance.id, button.name]),
-        "label": button.label,
+        "label": "" if why else button.label,
         "danger": button.danger,
         "back": reverse("dashboard:instance", args=[instance.id]),
         "copies": bool(_calls(instance, action)),

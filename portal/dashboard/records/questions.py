@@ -44,13 +44,13 @@ class QuestionPage(Page):
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         self.find()
-        question, back = self.as_question(), self.back()
+        question, back, blocked = self.as_question(), self.back(), self.blocked()
         return self.ask(
             {
                 "title": question.question.format_map(self.words()),
-                "text": self.text(),
+                "text": blocked or self.text(),
                 "action": request.get_full_path(),
-                "label": question.label,
+                "label": "" if blocked else question.label,
                 "danger": question.danger,
                 "back": reverse(back) if ":" in back else back,
             }
@@ -72,6 +72,12 @@ class QuestionPage(Page):
     def text(self) -> str:
         """Return the consequence that the confirmation describes."""
         return self.as_question().text
+
+    def blocked(self) -> str:
+        """Return the reason why the action cannot succeed now, as a sentence; empty if it can. The confirmation then has
+        no button.
+        """
+        return ""
 
     def words(self) -> Mapping[str, object]:
         """Return the words of the texts."""

@@ -98,15 +98,16 @@ class SubnetDelete(QuestionPage, SubnetPage):
     """Asks for confirmation, and deletes a subnet that is not in use."""
 
     rule = "delete_subnet"
+    consequence = "Its addresses are no longer allocated."
     stays = True
 
     def name(self) -> str:
         return str(self.record.cidr)
 
-    def text(self) -> str:
+    def blocked(self) -> str:
         ports = uses.ports_of_subnet(self.context, self.record.id, NAMED + 1)
         if not ports:
-            return "Its addresses are no longer allocated."
+            return ""
         devices = device_words(self.context, ports)
         users = list(dict.fromkeys(devices[port.id][0] or f"port {bdi(name_of(port))}" for port in ports))
         if len(users) > NAMED:

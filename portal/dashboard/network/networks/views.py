@@ -193,11 +193,12 @@ class NetworkDelete(QuestionPage, NetworkPage):
     """Asks for confirmation, and deletes a network that is not in use; the confirmation lists its users."""
 
     rule = "delete_network"
+    consequence = "Its subnets are deleted with it. This cannot be undone."
 
-    def text(self) -> str:
+    def blocked(self) -> str:
         ports, others = uses.blocking_ports(self.context, self.record, NAMED + 1)
         if not ports and not others:
-            return "Its subnets are deleted with it. This cannot be undone."
+            return ""
         devices = device_words(self.context, ports)
         users = list(dict.fromkeys(devices[port.id][0] or f"port {bdi(name_of(port))}" for port in ports))
         if len(users) > NAMED:

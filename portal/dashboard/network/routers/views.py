@@ -185,12 +185,13 @@ class RouterDelete(QuestionPage, RouterPage):
     rule = "delete_router"
 
     def text(self) -> str:
-        names = [str(leg.network) for leg in routing.legs_of(self.record)]
-        if names:
-            return f"It is still on {wording.listed(names)}: remove these interfaces first."
         return (
             "Its gateway address is released." if self.record.gateway_port_id else "It is not connected to any network."
         )
+
+    def blocked(self) -> str:
+        names = [str(leg.network) for leg in routing.legs_of(self.record)]
+        return f"It is still on {wording.listed(names)}: remove these interfaces first." if names else ""
 
     def do(self) -> None:
         services.delete_router(self.record)

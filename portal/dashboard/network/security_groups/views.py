@@ -119,13 +119,12 @@ class GroupDelete(QuestionPage, GroupPage):
     """Asks for confirmation, and deletes a group."""
 
     rule = "delete_security_group"
+    consequence = "Its rules, and rules of other groups that refer to it, are deleted with it."
 
-    def text(self) -> str:
+    def blocked(self) -> str:
         members = len(page_parts(self.context, self.record.id)["members"])
-        if members:
-            many = wording.count(members, "port")
-            return f"{many} of instances are in it: remove the group from them first."
-        return "Its rules, and rules of other groups that refer to it, are deleted with it."
+        many = wording.count(members, "port")
+        return f"{many} of instances are in it: remove the group from them first." if members else ""
 
     def do(self) -> None:
         services.delete_security_group(self.record)
