@@ -74,8 +74,9 @@ class QuestionPage(Page):
         return self.as_question().text
 
     def blocked(self) -> str:
-        """Return the reason why the action cannot succeed now, as a sentence; empty if it can. The confirmation then has
-        no button.
+        """Return the reason why the action cannot succeed now, as a sentence; empty if it can succeed.
+
+        With a reason, the confirmation has no button.
         """
         return ""
 
