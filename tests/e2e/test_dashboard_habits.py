@@ -114,6 +114,32 @@ def test_the_focus_returns_to_the_menu_from_which_was_asked(
     expect(menu).to_be_focused()
 
 
+def test_the_page_behind_a_dialog_stays_in_place_and_the_focus_returns(
+    enter: Enter, cloud: OneMachine, servers: list[str]
+) -> None:
+    page = open_list(enter(), cloud)
+    filters = page.get_by_role("link", name="Filters")
+    filters.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#dialog select").first).to_be_focused()
+    expect(page.locator("html")).to_have_css("overflow", "hidden")
+    page.keyboard.press("Escape")
+    expect(filters).to_be_focused()
+    expect(page.locator("html")).not_to_have_css("overflow", "hidden")
+
+
+def test_the_actions_on_selected_rows_stay_in_sight(enter: Enter, cloud: OneMachine, servers: list[str]) -> None:
+    page = open_list(enter(viewport={"width": 390, "height": 844}), cloud)
+    last = page.locator("#list-rows input[type=checkbox]").last
+    last.check()
+    last.scroll_into_view_if_needed()
+    assert page.evaluate("scrollY") > 0
+    expect(page.locator(".bulk").get_by_role("button", name="Stop")).to_be_in_viewport(ratio=1)
+    bar, head = page.locator(".bulk").bounding_box(), page.locator(".topbar").bounding_box()
+    assert bar and head
+    assert bar["y"] >= head["y"] + head["height"] - 1
+
+
 def test_the_way_back_to_another_time_span_raises_no_error(enter: Enter, cloud: OneMachine, servers: list[str]) -> None:
     page = enter().pages[0]
     errors: list[str] = []
