@@ -10,7 +10,7 @@ from provisioning.compute.launch.schedule import schedule
 from provisioning.compute.moves import cold
 from provisioning.compute.upkeep.confirm_resizes import confirm_resizes
 from provisioning.compute.upkeep.offload import offload_shelved
-from provisioning.compute.upkeep.reaper import reap
+from provisioning.compute.upkeep.reaper import forced_down, reap
 from provisioning.compute.upkeep.reclaim import reclaim
 from provisioning.compute.upkeep.silent_hosts import announce_silent_hosts
 from provisioning.doctor import jobs as doctor
@@ -38,6 +38,7 @@ JOBS: tuple[Job[Any], ...] = (
     backup_jobs.discard_backup_data,
     schedule,
     cold.go_on,
+    forced_down,
     volume_user.connected,
     volume_user.refused,
     volume_user.second_connected,

@@ -387,7 +387,6 @@ def test_a_fenced_source_ends_the_migration_when_the_target_has_nothing(cloud: C
     overdue(two.server)
     assert state_of(two.server) == MIGRATING
     two.target.report(receive, "failed", error_code="migration_failed", message="Lost.")
-    overdue(two.server)
     assert state_of(two.server) == AT_REST
     assert cloud.fresh(two.server).host_name == two.source.host.name
 

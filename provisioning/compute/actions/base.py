@@ -372,6 +372,15 @@ class HostAction(ServerAction[R], Task[Instance], Generic[R, B]):
             instance_actions.finish(instance.id, self.record, message=silent.message)
         host_commands.withdraw_of_tasks(instance.id)
 
+    def forced_down(self, instance: Instance) -> None:
+        """Process that the server's host, or the second host of its move, is forced down, inside the caller's
+        transaction. It is called every few seconds until the task has ended.
+
+        By default the task ends as at its deadline when the server's own host is forced down.
+        """
+        if instance.host is not None and instance.host.forced_down:
+            self.overdue(instance)
+
 
 def write_begin(
     context: RequestContext,

@@ -231,7 +231,7 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
             return None  # only the target's report says that the guest runs there
         if outcome.code == UNDECIDED:
             set_migration(instance.id, "post-migrating")
-            if not live.is_receiving(instance):
+            if not live.may_arrive(instance):
                 self._keep(instance)
             return None
         return self.fail(instance, message, outcome.code, outcome)
@@ -260,7 +260,7 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
     def _not_received(self, instance: Instance, outcome: Outcome) -> Instance | None:
         """End the task if the source's guest continues; otherwise let the source resume it, or wait for its report."""
         command = live.sent(instance)
-        if command is None:
+        if command is None or (instance.host is not None and instance.host.forced_down):
             return self.fail(instance, outcome.message or COULD_NOT, outcome.code, outcome)
         if command.finished_at is not None:  # otherwise the source reports whether its guest goes on
             self._keep(instance)
@@ -302,17 +302,27 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         A guest that may run on a host is neither removed nor started elsewhere without that host's report: an operator
         who has fenced the host forces it down.
         """
+        if not self._is_decided(instance):
+            state.extend_deadline(instance)
+
+    def forced_down(self, instance: Instance) -> None:
+        """End the migration, or let the source resume the guest, unless the guest may run on the other host, or the
+        source has not reported whether it has sent the guest.
+        """
+        self._is_decided(instance)
+
+    def _is_decided(self, instance: Instance) -> bool:
+        """End the task if the guest certainly does not run on the target; return whether it has ended. If the source
+        has kept the guest paused, it gets the command to resume it.
+        """
         target, source, command = live.target_of(instance), instance.host, live.sent(instance)
-        if target is None or source is None or command is None:
+        unknown = live.may_arrive(instance)
+        if target is None or source is None or command is None or (source.forced_down and not unknown):
             self.fail(instance, LOST, "silent")
-            return
-        unknown = live.is_receiving(instance) and not target.forced_down
-        if source.forced_down and not unknown:
-            self.fail(instance, LOST, "silent")
-            return
+            return True
         if command.finished_at is not None and not unknown:
             self._keep(instance)
-        state.extend_deadline(instance)
+        return False
 
     def abandoned(self, instance: Instance, body: CommandBody) -> None:
         """Let the target remove its part of a migration whose task has ended."""

@@ -171,6 +171,13 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
         else:
             super().overdue(instance)
 
+    def forced_down(self, instance: Instance) -> None:
+        """End the resize, or the step of a cold move, if it waits for the host."""
+        if cold.is_moving(instance):
+            cold.forced_down(instance)
+        else:
+            super().forced_down(instance)
+
     def start(self, context: RequestContext, instance: Instance, request: ResizeTo, started: datetime) -> Instance:
         """Begin a resize:
 

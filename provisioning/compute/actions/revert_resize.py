@@ -97,6 +97,13 @@ class RevertResize(SizeAction[None, RevertResizeRequest]):
         else:
             super().overdue(instance)
 
+    def forced_down(self, instance: Instance) -> None:
+        """End the revert, or the return after a failed move, if it waits for the host."""
+        if cold.is_returning(instance):
+            cold.forced_down(instance)
+        else:
+            super().forced_down(instance)
+
     def command(self, instance: Instance, prepared: Prepared) -> RevertResizeRequest:
         """Describe the guest with its previous flavor. Raises InvalidInputError when the server was never resized."""
         flavor = flavor_ref(size_before(instance))

@@ -23,6 +23,7 @@ from django.utils import timezone
 from compute_agent.contract.commands import ReceiveGuestRequest, ReturnGuestRequest, SendGuestRequest
 from compute_agent.contract.moves import GuestOrigin
 from compute_agent.contract.power import PowerState
+from compute_agent.contract.steps import COPY_DISK
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute.disks import block_devices
@@ -34,7 +35,13 @@ from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.host_link.outcome import Outcome
 from provisioning.compute.host_link.release import is_cut_off, send_destroy
 from provisioning.compute.launch.map_block_devices import map_block_devices
-from provisioning.compute.models import Instance, InstanceAction, Migration, MoveAllocation
+from provisioning.compute.models import (
+    Instance,
+    InstanceAction,
+    InstanceActionEvent,
+    Migration,
+    MoveAllocation,
+)
 from provisioning.compute.moves import returning
 from provisioning.compute.moves.origins import origin_of
 from provisioning.compute.notifications import Note
@@ -59,6 +66,7 @@ SETTLED: Mapping[str, Any] = {"old_flavor": None, "resized_at": None, "previous_
 COULD_NOT = "The server could not be moved."
 VOLUMES_LATE = "The server's volumes could not be connected to its host in time."
 NO_EXPORTS = "The server's host did not report how its disks can be copied."
+HOST_LOST = "The move was ended, because one of its hosts is down."
 NOT_RETURNED = "The server could not be moved, and its host could not start it again."
 
 
@@ -368,7 +376,7 @@ def is_there(instance: Instance) -> None:
 def overdue(instance: Instance, silent: Outcome) -> None:
     """Process a timeout of a step of the move, or of a return."""
     if instance.task_state == TaskState.RESIZE_REVERTING:
-        if host_commands.of_kind(instance, ReturnGuestRequest).exists():
+        if _is_commanded(instance):
             _broke(instance, silent.message)
         elif block_devices.are_connecting(instance):
             _broke(instance, VOLUMES_LATE)
@@ -380,6 +388,43 @@ def overdue(instance: Instance, silent: Outcome) -> None:
         go_back(instance, VOLUMES_LATE, silent.code)
     else:
         go_back(instance, silent.message, silent.code)
+
+
+def forced_down(instance: Instance) -> None:
+    """End a step of the move, or of a return, that waits for a host which is forced down. Idempotent.
+
+    A return waits until the other host has confirmed the removal, unless that one is forced down as well.
+    """
+    second = second_of(instance.id)
+    home_lost = instance.host is not None and instance.host.forced_down
+    other_lost = second is not None and second.host.forced_down
+    if instance.task_state == TaskState.RESIZE_REVERTING:
+        if home_lost and (_is_commanded(instance) or _is_other_host_clear(instance)):
+            _broke(instance, HOST_LOST)
+        elif other_lost and waits_for_volumes(instance) and not block_devices.are_connecting(instance):
+            cast_move(instance)
+    elif home_lost or (other_lost and _needs_second(instance, second)):
+        back = go_back(instance, HOST_LOST, "forced_down")
+        if back is not None and back.host is not None and back.host.forced_down:
+            forced_down(back)
+
+
+def _needs_second(instance: Instance, second: MoveAllocation | None) -> bool:
+    """Whether the move cannot go on without the second host: the target at first; then the old host, until all disks
+    are copied from it.
+    """
+    if instance.task_state == TaskState.RESIZE_MIGRATING:
+        return True
+    if second is None or not second.origin.get("disks"):
+        return False
+    row = instance_actions.current(instance.id, record_of(instance))
+    copied = InstanceActionEvent.objects.filter(action=row, name=COPY_DISK, attempt=instance.attempt)
+    return not copied.exists()
+
+
+def _is_commanded(instance: Instance) -> bool:
+    """Whether the server's host has the command to start the guest again."""
+    return host_commands.of_kind(instance, ReturnGuestRequest).exists()
 
 
 def _waits_for_own_host(instance: Instance) -> bool:

@@ -154,6 +154,12 @@ def is_receiving(instance: Instance) -> bool:
     return _commands(instance, ReceiveLiveRequest).filter(finished_at=None).exists()
 
 
+def may_arrive(instance: Instance) -> bool:
+    """Whether the guest may run on the target, which has not reported the end, and is not forced down."""
+    target = target_of(instance)
+    return target is not None and not target.forced_down and is_receiving(instance)
+
+
 def is_kept(instance: Instance) -> bool:
     """Whether the source has an unfinished command to resume the guest."""
     return _commands(instance, KeepLiveRequest).filter(finished_at=None).exists()

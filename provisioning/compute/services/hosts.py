@@ -24,11 +24,14 @@ from provisioning.hosts import notifications
 from provisioning.hosts.commands import forget
 from provisioning.hosts.models import Host, JoinToken
 from provisioning.identity import policy
+from provisioning.jobs.queue.cast import cast_here
 
 RATIOS = frozenset({"cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio"})
 RESERVED = frozenset({"reserved_memory_mb", "reserved_disk_gb"})
 CUSTOM_TRAIT = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
 MOST_CUSTOM_TRAITS = 100
+TOPIC, FORCED_DOWN = "scheduler", "compute.forced_down"
+"""The job that ends tasks of servers which wait for a host that is forced down."""
 
 SETTLED = ("confirmed", "reverted", "error", "failed", "completed", "cancelled", "done")
 """Final statuses of migrations."""
@@ -62,7 +65,8 @@ def change_host(
     maintenance: the reason, the caller's name and the time are stored for operators.
 
     Force down only a host that is powered off or isolated, because deletes and evacuations then do not wait for its
-    confirmation, and builds on it fail. Raises ForbiddenError, NotFoundError, InvalidInputError.
+    confirmation, and the tasks of its servers end (``upkeep.reaper.forced_down``). Raises ForbiddenError,
+    NotFoundError, InvalidInputError.
     """
     policy.enforce(context, "os_compute_api:os-services:update")
     columns: dict[str, Any] = {}
@@ -83,7 +87,7 @@ def change_host(
         if forced_down:
             release_volumes_of_dead(host.id)
             return_from_dead(host.id)
-            state.expire_builds(host.id)
+            cast_here(TOPIC, FORCED_DOWN, host_id=str(host.id))
         if columns:
             notifications.notify(host, "update")
     return host

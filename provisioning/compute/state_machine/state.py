@@ -315,12 +315,6 @@ def extend_deadline(instance: Instance, until: datetime | None = None) -> None:
     )
 
 
-def expire_builds(host_id: uuid.UUID) -> None:
-    """Let the builds on a host that is certainly off be overdue now, so that the reaper ends them."""
-    rows = Instance.objects.filter(host_id=host_id, task_state=TaskState.SPAWNING)
-    rows.update(task_deadline=timezone.now())
-
-
 def seconds_of(task_state: str) -> int:
     """Return the timeout of a task in seconds; CAST_TIMEOUT is limited to BUILD_TIMEOUT."""
     own: int | None = settings.TASK_TIMEOUTS.get(str(T(task_state).value))

@@ -1,4 +1,6 @@
-"""Ends or repeats overdue tasks, so that no instance stays stuck and no resource is leaked."""
+"""Ends or repeats overdue tasks, and tasks that wait for hosts which are forced down, so that no instance stays stuck
+and no resource is leaked.
+"""
 
 import logging
 import uuid
@@ -14,7 +16,7 @@ from compute_agent.contract.commands import BuildRequest
 from compute_agent.contract.messages import SERVER, decode_command_body
 from compute_agent.contract.power import PowerState
 from provisioning.common.database.retry import when_broken_off
-from provisioning.compute.actions.registry import awaiting, of_task
+from provisioning.compute.actions.registry import action_of, awaiting, of_task
 from provisioning.compute.actions.taskless import TasklessAction
 from provisioning.compute.host_link.guest_spec import guest_spec
 from provisioning.compute.host_link.outcome import SILENT, Outcome, silent_since
@@ -29,14 +31,15 @@ from provisioning.compute.moves.returning import failed_evacuations
 from provisioning.compute.records import host_commands, instance_actions
 from provisioning.compute.records.instance_actions import record_fault
 from provisioning.compute.records.migration_records import OPEN
+from provisioning.compute.services.hosts import FORCED_DOWN, TOPIC
 from provisioning.compute.state_machine import state
 from provisioning.compute.state_machine.state import seconds_of
 from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts import commands, rejected
-from provisioning.hosts.models import HostCommand
+from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.selectors import alive, is_alive
 from provisioning.jobs.periodic.absence import absence
-from provisioning.jobs.registry import periodic
+from provisioning.jobs.registry import job, periodic
 from provisioning.quotas.services.ledger import commit
 
 log = logging.getLogger(__name__)
@@ -59,8 +62,11 @@ CUT_OFF = "The server's task was interrupted, and its result is unknown."
 
 @periodic("compute.reaper", every=INTERVAL)
 def reap() -> None:
-    """Process overdue tasks, deletes that wait for hosts that are down, and allocations that were not released."""
+    """Process overdue tasks, tasks that wait for hosts which are forced down, deletes that wait for hosts that are
+    down, and allocations that were not released.
+    """
     _extend_deadlines()
+    _end_forced_down(list(Host.objects.filter(forced_down=True).values_list("id", flat=True)))
     for instance in overdue():
         _guarded(instance, _handle_overdue)
     for instance in _deleting_on_hosts_down():
@@ -84,6 +90,41 @@ def _extend_deadlines() -> None:
         state.lock(at_hosts.values_list("id", flat=True))
         at_hosts.update(task_deadline=F("task_deadline") + gap)
         commands.postpone(gap)
+
+
+@job(FORCED_DOWN, topic=TOPIC)
+def forced_down(host_id: str) -> None:
+    """End the tasks that wait for this host. Those that have to wait for another host first are repeated by ``reap``.
+    No effect for a host that is not forced down.
+    """
+    _end_forced_down([uuid.UUID(host_id)])
+
+
+def _end_forced_down(host_ids: list[uuid.UUID]) -> None:
+    for instance in _with_tasks(host_ids) if host_ids else ():
+        _guarded(instance, _handle_forced_down)
+
+
+def _with_tasks(host_ids: list[uuid.UUID]) -> list[Instance]:
+    """Return the instances with a task for which one of these hosts is the host, or the second one of a move."""
+    theirs = Q(host_id__in=host_ids) | Q(move_allocation__host_id__in=host_ids)
+    return list(Instance.objects.filter(theirs).exclude(task_state=None).order_by("id"))
+
+
+def _handle_forced_down(seen: Instance) -> None:
+    rows = Instance.objects.select_for_update(no_key=True, of=("self",)).select_related("host").exclude(task_state=None)
+    instance = rows.filter(id=seen.id).first()
+    if instance is None or rejected.awaited(SERVER, instance.id, instance.attempt):
+        return
+    host, action = instance.host, action_of(instance)
+    if action is not None:
+        action.forced_down(instance)
+    elif host is None or not host.forced_down:
+        return
+    elif instance.task_state == TaskState.SPAWNING:
+        fail(instance, DOWN)
+    elif is_waiting(instance):
+        retry(instance, host.id, DOWN, clean=True)
 
 
 def overdue() -> list[Instance]:
