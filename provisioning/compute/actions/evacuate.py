@@ -17,6 +17,7 @@ from provisioning.compute.actions.rescue import UNUSABLE_IMAGE, usable_images
 from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.disks import block_devices
 from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.flavors.sizes import quota_held
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.host_link.release import GUEST, leave_host
 from provisioning.compute.launch.decisions import NO_VALID_HOST, rank_hosts
@@ -35,6 +36,7 @@ from provisioning.compute.state_machine import state
 from provisioning.compute.states import TaskState, Transition, VmState
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
+from provisioning.quotas.services.sizes import shrink
 from provisioning.scheduler import explain
 from provisioning.volumes.models import StoragePool
 
@@ -173,7 +175,7 @@ class Evacuate(ServerAction[Evacuation]):
             instance = selectors.instance_for(context, instance_id)
             source = _source(instance, requested)
             _check(instance, source, requested)
-            guest = instance.guest_attempt or instance.attempt
+            guest, resized = instance.guest_attempt or instance.attempt, instance.old_flavor is not None
             stops = not requested.start or instance.vm_state == VmState.STOPPED
             state.lock_volumes([instance.id])
             moved = state.advance(
@@ -200,6 +202,8 @@ class Evacuate(ServerAction[Evacuation]):
                 leave_second(moved)
             host_commands.withdraw(moved.id, moved.attempt)
             instance_actions.finish_all(moved.id, message=LEFT)
+            if resized:
+                shrink(moved.id, quota_held(moved.flavor))
             leave_host(moved)
             open_evacuation(context, moved, source)
             row = instance_actions.begin(context, moved.id, self.record, started)

@@ -166,6 +166,7 @@ def test_a_resize_on_a_host_that_is_lost_ends(
     resize(alice, running.id, "2")
     dies(cloud.agents["h1"])
     assert state_of(running) == ("error", None)
+    assert can_be_evacuated(running)
 
 
 # ----- others ---------------------------------------------------------------------------------------------------------
