@@ -35,6 +35,8 @@ class Column:
     """Returns the value in CSV files, by default the text of ``draw``."""
     optional: bool = False
     """Whether it is hidden unless the user chooses it."""
+    shown: Callable[[RequestContext], bool] | None = None
+    """Whether an optional column is shown to a caller who has not chosen columns."""
     largest_first: bool = False
     """Whether the first click on its heading sorts in descending order."""
     css: str = ""

@@ -57,6 +57,17 @@ class ListQuery:
         )
         return _with_view(list_query, data, kept)
 
+    def with_default_columns(self, the_list: RecordList[Any], context: RequestContext) -> ListQuery:
+        """Choose the default columns, if an optional one is shown to this caller by default.
+
+        Live updates have the columns in the name of the page, so that they keep the columns of its headings.
+        """
+        if self.columns:
+            return self
+        added = {each.key for each in self.seen if each.shown is not None and each.shown(context)}
+        default = (each.key for each in self.seen if not each.optional or each.key in added)
+        return replace(self, columns=tuple(default)) if added else self
+
     @property
     def narrowed(self) -> bool:
         """Whether the list is searched or filtered."""

@@ -45,6 +45,7 @@ class ListPage(Page):
         list_query = ListQuery.of(
             self.records, self.context, data, request.COOKIES.get(state.cookie_of(self.context), "")
         )
+        list_query = list_query.with_default_columns(self.records, self.context)
         find.check_rate(self.context, list_query)
         if data.get("format") == "csv":
             return export.response(request, self.context, self.records, list_query)

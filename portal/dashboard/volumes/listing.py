@@ -1,5 +1,6 @@
 """The lists of volumes, snapshots and backups."""
 
+import uuid
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
@@ -9,7 +10,7 @@ from django.db.models.functions import Lower
 from django.utils.html import format_html
 
 from portal.common import statuses
-from portal.dashboard.lists import cells, columns
+from portal.dashboard.lists import cells, columns, users
 from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, fixed, same_id, searched
 from portal.dashboard.volumes import rows
@@ -83,7 +84,13 @@ def _buttons(of: str, *possible: tuple[str, str, str, str, str]) -> Any:
 
 def _volume_rows(context: RequestContext, volumes: Sequence[Volume]) -> list[Row]:
     names = rows.names_of(context, volumes)
-    return [rows.row_of(context, volume, names) for volume in volumes]
+    owners = users.Users(volume.user_id for volume in volumes)
+    return [{**rows.row_of(context, volume, names), "owners": owners} for volume in volumes]
+
+
+def _owner(row: Row) -> tuple[uuid.UUID | None, str]:
+    user_id = row["volume"].user_id
+    return user_id, row["owners"].name(user_id)
 
 
 def _volume_name(row: Row) -> object:
@@ -115,6 +122,7 @@ def _volume_detail(_: RequestContext, volumes: QuerySet[Volume]) -> QuerySet[Vol
     return volumes.prefetch_related("attachments")
 
 
+_BY_NAME = searched("name", "description")
 VOLUMES = RecordList[Volume](
     key="volumes",
     model=Volume,
@@ -132,6 +140,7 @@ VOLUMES = RecordList[Volume](
         _size("volume"),
         Column("type", "Type", lambda row: cells.bdi(row["type"]), sort="volume_type__name", css="muted"),
         Column("users", "Attached to", _users),
+        users.column(_owner, "dashboard:volumes", selectors.volumes_have_several_users),
         Column("zone", "Zone", lambda row: row["volume"].availability_zone, sort="availability_zone", optional=True),
         columns.age("volume", optional=True),
         columns.ident("volume"),
@@ -144,11 +153,13 @@ VOLUMES = RecordList[Volume](
         ("can_extend", "arrows-angle-expand", "Extend", "dashboard:volume_extend", ""),
         ("can_delete", "trash", "Delete", "dashboard:volume_delete", ""),
     ),
-    search=searched("name", "description"),
+    search=lambda context, text: _BY_NAME(context, text) | users.of_users_named(context, text),
+    find="Find by name, user or ID",
     filters=(
         columns.status_filter(
             statuses.VOLUME_STATUS, (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE, VolumeStatus.ERROR), quick=True
         ),
+        users.user_filter(lambda context: selectors.users_of_volumes(context)[: users.MOST]),
         Filter("type", "Type", _types, same_id("volume_type"), closed=False),
         _yes("bootable"),
     ),

@@ -7,7 +7,7 @@ from typing import Any
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-from portal.dashboard.lists import draw
+from portal.dashboard.lists import draw, users
 from portal.dashboard.lists.declaration import RecordList
 from portal.dashboard.lists.list_query import ListQuery
 from portal.dashboard.records.views import other_project
@@ -36,6 +36,7 @@ def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str 
     roots = roots_among([use["attachment"].id for use in row["users"]])
     return {
         "row": {**row, "users": [_of_root(use) if use["attachment"].id in roots else use for use in row["users"]]},
+        "user": users.Users([volume.user_id]).name(volume.user_id),
         "project": other_project(context, volume.project_id),
         "limits": selectors.iotune_of(volume),
         "sees_snapshots": policy.allows(context, "volume:get_all_snapshots"),

@@ -62,6 +62,16 @@ def keys(context: RequestContext) -> Choices:
     return _same(_distinct(listed_instances(context), "key_name"))
 
 
+def users(context: RequestContext) -> QuerySet[Instance, uuid.UUID]:
+    """Return the ids of the users who launched servers."""
+    return listed_instances(context).order_by("user_id").values_list("user_id", flat=True).distinct()
+
+
+def has_several_users(context: RequestContext) -> bool:
+    """Return whether another user than the caller has servers in the project."""
+    return listed_instances(context).exclude(user_id=context.user_id or NOBODY).exists()
+
+
 def _distinct(rows: QuerySet[Instance], column: str) -> Iterable[str]:
     records = rows.annotate(_value=F(column)).exclude(_value=None).order_by("_value")
     return records.values_list("_value", flat=True).distinct()[:MOST]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any, TypeVar
@@ -26,6 +27,8 @@ from provisioning.identity.roles.safeguards import roles_beyond_domains
 
 AT_ONCE = 500
 """Number of names in one query."""
+DELETED_USER = "deleted user"
+"""The label of a user without a record."""
 
 Named = TypeVar("Named", User, Project, Group)
 Record = TypeVar("Record", bound=Domain | Group | Project | Role | User)
@@ -147,6 +150,24 @@ def projects_by_id(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Project]:
 def user_names(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
     """Return the names of the users with these ids that still exist."""
     return dict(User.objects.filter(id__in=set(ids)).values_list("id", "name"))
+
+
+def user_labels(ids: Iterable[uuid.UUID]) -> list[tuple[uuid.UUID, str]]:
+    """Return ids and different labels, in their order: names, with the domain where two users have the same name, and
+    with the beginning of the id for deleted users, who are last.
+    """
+    every = set(ids)
+    rows = User.objects.filter(id__in=every).values_list("id", "name", "domain__name")
+    known = {key: (name, domain) for key, name, domain in rows}
+    repeated = Counter(name for name, _ in known.values())
+    labels = {key: f"{name} ({domain})" if repeated[name] > 1 else name for key, (name, domain) in known.items()}
+    labels |= {key: f"{DELETED_USER} ({str(key)[:8]})" for key in every - known.keys()}
+    return sorted(labels.items(), key=lambda item: (item[0] not in known, item[1].casefold(), item[0]))
+
+
+def users_named(text: str) -> QuerySet[User]:
+    """Return the users with this text in their name."""
+    return User.objects.filter(name__icontains=text)
 
 
 def roles(*, domain_id: str | None = None) -> list[Role]:

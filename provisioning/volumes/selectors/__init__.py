@@ -3,10 +3,12 @@
 from provisioning.volumes.selectors.access import (
     attachment_for,
     snapshot_for,
+    users_of_volumes,
     visible_attachments,
     visible_snapshots,
     visible_volumes,
     volume_for,
+    volumes_have_several_users,
 )
 from provisioning.volumes.selectors.guests import attachments_of, connection_of, guest_disk, iotune_of
 from provisioning.volumes.selectors.types import default_type, type_for, visible_types
@@ -20,9 +22,11 @@ __all__ = [
     "iotune_of",
     "snapshot_for",
     "type_for",
+    "users_of_volumes",
     "visible_attachments",
     "visible_snapshots",
     "visible_types",
     "visible_volumes",
     "volume_for",
+    "volumes_have_several_users",
 ]

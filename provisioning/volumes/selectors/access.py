@@ -32,6 +32,17 @@ def visible_volumes(context: RequestContext, *, all_projects: bool = False) -> Q
     return _volumes(_project_of(context, all_projects=all_projects))
 
 
+def users_of_volumes(context: RequestContext) -> QuerySet[Volume, uuid.UUID | None]:
+    """Return the ids of the users who created volumes of the caller's project."""
+    rows = visible_volumes(context).exclude(user_id=None).order_by("user_id")
+    return rows.values_list("user_id", flat=True).distinct()
+
+
+def volumes_have_several_users(context: RequestContext) -> bool:
+    """Return whether another user than the caller has volumes in the project."""
+    return visible_volumes(context).exclude(user_id=None).exclude(user_id=context.user_id or NOBODY).exists()
+
+
 def _volumes(project_id: OfProject) -> QuerySet[Volume]:
     rows = Volume.objects.select_related("pool", "volume_type", "group")
     return rows if project_id is None else rows.filter(project_id=project_id, migration_of=None)

@@ -14,7 +14,7 @@ from portal.dashboard.graphs import sparklines
 from portal.dashboard.graphs.parts import OF_SERVER
 from portal.dashboard.instances.lists.changes import HOST, INSTANCE, NETWORK, changed_instances
 from portal.dashboard.instances.lists.rows import InstanceRow, rows_for
-from portal.dashboard.lists import cells
+from portal.dashboard.lists import cells, users
 from portal.dashboard.lists.bulk import bulk_actions
 from portal.dashboard.lists.declaration import Column, Empty, Filter, HeadLink, RecordList, same, same_id
 from portal.dashboard.templatetags import novella as tags
@@ -44,7 +44,9 @@ def _networks(context: RequestContext) -> list[tuple[str, str]]:
 
 
 def _search(context: RequestContext, text: str) -> Q:
-    """Match a part of the name, an id, an address, or the beginning of an IPv4 address (``10.20.``)."""
+    """Match a part of the name or of another user's name, an id, an address, or the beginning of an IPv4 address
+    (``10.20.``).
+    """
     if key := read_id(text):
         return Q(name__icontains=text) | Q(pk=key)
     try:
@@ -53,7 +55,7 @@ def _search(context: RequestContext, text: str) -> Q:
         whole = ""
     if whole or _begins_address(text):
         return Q(pk__in=network.device_ids_at(context, whole or text, begins=not whole))
-    return Q(name__icontains=text)
+    return Q(name__icontains=text) | users.of_users_named(context, text)
 
 
 def _begins_address(text: str) -> bool:
@@ -149,6 +151,9 @@ INSTANCES = RecordList[Instance](
             css="muted wide-only",
         ),
         Column("cpu", "Processor", lambda row: row.line, rule=OF_SERVER, picture=True, css="wide-only"),
+        users.column(
+            lambda row: (row.instance.user_id, row.user), "dashboard:instances", instance_choices.has_several_users
+        ),
         Column("key", "Key pair", lambda row: cells.bdi(row.instance.key_name or ""), sort="key_name", optional=True),
         Column("tags", "Tags", _tags, plain=lambda row: ", ".join(row.instance.tags), optional=True),
         Column(
@@ -181,7 +186,7 @@ INSTANCES = RecordList[Instance](
     ),
     actions=_menu,
     search=_search,
-    find="Find by name, address or ID",
+    find="Find by name, user, address or ID",
     filters=(
         Filter("status", "Status", _statuses, quick=True),
         Filter("network", "Network", _networks, _on_network, closed=False, rule="get_network"),
@@ -189,6 +194,7 @@ INSTANCES = RecordList[Instance](
         Filter("flavor", "Size", instance_choices.flavors, same("flavor__flavorid"), closed=False),
         Filter("tag", "Tag", instance_choices.tags, same("tag_rows__tag"), closed=False),
         Filter("key", "Key pair", instance_choices.keys, same("key_name"), closed=False),
+        users.user_filter(lambda context: instance_choices.users(context)[: users.MOST]),
         Filter("zone", "Zone", instance_choices.zones, same("host__availability_zone"), closed=False),
         Filter(
             "host",

@@ -12,6 +12,7 @@ from portal.common.statuses import Status
 from portal.dashboard.frame.addresses import address
 from portal.dashboard.instances.actions.begin import refusal
 from portal.dashboard.instances.lists.state import state
+from portal.dashboard.lists.users import Users
 from portal.dashboard.words import wording
 from portal.dashboard.words.names import bdi
 from provisioning.common.context import RequestContext
@@ -36,6 +37,7 @@ class InstanceRow:
     addresses: list[PortAddress] = field(default_factory=list)
     steps: list[compute.Step] = field(default_factory=list)
     fault: InstanceFault | None = None
+    users: Users = field(default_factory=lambda: Users(()))
     line: SafeString = field(default_factory=SafeString)
     """The graph of its processor usage in the last hour."""
 
@@ -66,6 +68,11 @@ class InstanceRow:
         return address("dashboard:instance", self.instance.id)
 
     @property
+    def user(self) -> str:
+        """The name of the user who launched it."""
+        return self.users.name(self.instance.user_id)
+
+    @property
     def size(self) -> str:
         flavor = self.instance.flavor
         return f"{flavor['vcpus']} vCPU · {wording.mebibytes(flavor['memory_mb'])}"
@@ -86,7 +93,8 @@ class InstanceRow:
 
 
 def rows_for(context: RequestContext, instances: Sequence[Instance]) -> list[InstanceRow]:
-    """Return the rows of these instances, with three queries."""
+    """Return the rows of these instances, with three queries, and one more when the first user is shown."""
+    users = Users(item.user_id for item in instances)
     addresses = network.addresses_of([item.id for item in instances])
     now = timezone.now()
     faults, progress = compute.fault_of(instances), progress_of(instances)
@@ -99,6 +107,7 @@ def rows_for(context: RequestContext, instances: Sequence[Instance]) -> list[Ins
             addresses=addresses.get(item.id, []),
             steps=progress.get(item.id, []),
             fault=faults.get(item.id),
+            users=users,
         )
         for item in instances
     ]
