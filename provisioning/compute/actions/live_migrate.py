@@ -109,7 +109,7 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
         request=LiveMigration,
         estimates=estimates_of(LIVE),
         needs=with_cpus,
-        unfit=live.unfit_hosts,
+        unfit=live.unfit_targets,
     )
 
     def awaits(self, body: CommandBody) -> bool:

@@ -16,7 +16,7 @@ from provisioning.compute.actions.ways import DrainWay
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.launch.decisions import NO_VALID_HOST
 from provisioning.compute.models import Instance
-from provisioning.compute.moves.begin import begin_move, move_request, unfit_hosts
+from provisioning.compute.moves.begin import begin_move, move_request, unfit_targets
 from provisioning.compute.moves.estimates import COLD, estimates_of
 from provisioning.compute.moves.obstacles import cold_obstacles
 from provisioning.compute.records.migration_records import MIGRATION
@@ -49,7 +49,7 @@ class Migrate(ServerAction[str]):
         obstacles=cold_obstacles,
         request=str,
         estimates=estimates_of(COLD),
-        unfit=unfit_hosts,
+        unfit=unfit_targets,
     )
 
     def offered(self, instance: Instance) -> bool:

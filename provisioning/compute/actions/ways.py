@@ -13,10 +13,16 @@ Obstacles = Mapping[uuid.UUID, str]
 """Server → why this way is not possible, in a sentence; servers without an obstacle are omitted."""
 
 Needs = Callable[[RequestSpec, Instance], RequestSpec]
+Unfit = Callable[[Instance], Mapping[str, str]]
+"""Return the names of the hosts that cannot receive a server, with the reasons."""
 
 
 def _nothing_more(_: Sequence[Instance]) -> Needs:
     return lambda spec, _: spec
+
+
+def _all_fit() -> Unfit:
+    return lambda _: {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +50,8 @@ class DrainWay:
     """Whether the server gets another host. False: it is stopped and stays on the drained host."""
     needs: Callable[[Sequence[Instance]], Needs] = _nothing_more
     """Return the function that adds the requirements that servers of a plan have on a target only in this way."""
-    unfit: Callable[[], Mapping[str, str]] = dict
-    """Return the names of hosts that cannot receive servers in this way, with the reasons."""
+    unfit: Callable[[], Unfit] = _all_fit
+    """Return the function for the hosts that cannot receive servers of a plan in this way; it reads the hosts once."""
     new_disks: Callable[[Instance], bool] = lambda _: False
     """Whether disks of the server are created again from its image."""
 

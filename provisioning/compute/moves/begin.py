@@ -1,6 +1,6 @@
 """Begin a cold move of a server to another host: its conditions, its request, and the claim of the target."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from compute_agent.contract.commands import MOVES
@@ -84,3 +84,9 @@ def unfit_hosts() -> Mapping[str, str]:
     """Return the names of hosts that cannot receive servers, each with the reason."""
     older = Host.objects.filter(contract_version__lt=MOVES).values_list("name", flat=True)
     return {**without_certificate(), **dict.fromkeys(older, OLDER)}
+
+
+def unfit_targets() -> Callable[[Instance], Mapping[str, str]]:
+    """Return the function that returns the hosts that cannot receive a server: the same ones for all servers."""
+    unfit = unfit_hosts()
+    return lambda _: unfit

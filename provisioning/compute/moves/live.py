@@ -1,7 +1,7 @@
 """The parts of live migrations: hosts that can receive, commands, and the records of a running migration."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.conf import settings
@@ -19,7 +19,6 @@ from compute_agent.contract.migration import (
 from compute_agent.contract.moves import LIVE_POOL_TRAIT, ROOT_POOL_TRAIT
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
-from provisioning.common.values.ids import NOBODY
 from provisioning.common.values.numbers import MAX_INTEGER
 from provisioning.compute import selectors
 from provisioning.compute.disks import block_devices
@@ -47,22 +46,26 @@ PORTS = range(1024, 65536)
 """Ports at which a host may listen for a guest."""
 
 
-def unfit_hosts(instance: Instance | None = None) -> dict[str, str]:
-    """Return the name of each host, except the instance's own, that cannot receive running guests → the reason."""
-    own = instance.host_id if instance is not None else None
-    rows = Host.objects.exclude(id=own or NOBODY).values_list("name", "traits")
-    in_pool = instance is not None and is_live_pool(instance)
-    unable = {
-        name: CANNOT_RECEIVE if RECEIVER_TRAIT not in traits else OLD_RECEIVER
-        for name, traits in rows
-        if RECEIVER_TRAIT not in traits or (in_pool and ROOT_POOL_TRAIT in traits and LIVE_POOL_TRAIT not in traits)
-    }
-    return {**without_certificate(), **unable}
+def unfit_targets() -> Callable[[Instance], Mapping[str, str]]:
+    """Return the function that returns the name of each host that cannot receive a running guest → the reason, without
+    the guest's own host. The hosts are read once.
+    """
+    rows = list(Host.objects.values_list("name", "traits"))
+    unable = {name: CANNOT_RECEIVE for name, traits in rows if RECEIVER_TRAIT not in traits}
+    older = {name: OLD_RECEIVER for name, traits in rows if ROOT_POOL_TRAIT in traits and LIVE_POOL_TRAIT not in traits}
+    of_all = {**without_certificate(), **unable}
+    of_pools = {**older, **of_all}
+
+    def unfit(instance: Instance) -> Mapping[str, str]:
+        hosts = of_pools if is_live_pool(instance) else of_all
+        return {name: reason for name, reason in hosts.items() if name != instance.host_name}
+
+    return unfit
 
 
 def move_request(instance: Instance, host: str = "") -> MoveRequest:
     """Return the request to the scheduler. ``host``: the only acceptable host; empty: any host."""
-    return MoveRequest(instance, host=host, live=True, unfit=unfit_hosts(instance))
+    return MoveRequest(instance, host=host, live=True, unfit=unfit_targets()(instance))
 
 
 def check_movable(instance: Instance, *, block_migration: bool | None = None) -> None:

@@ -148,7 +148,7 @@ class Ground:
         self.ways: list[tuple[DrainWay, Obstacles]] = [(way, way.obstacles(servers)) for way in chosen]
         self.estimates = {way.name: way.estimates() for way in chosen}
         self.needs = {way.name: way.needs(servers) for way in chosen}
-        self.unfit = {way.name: frozenset(way.unfit()) for way in chosen if way.moves}
+        self.unfit = {way.name: way.unfit() for way in chosen if way.moves}
         self.groups = _groups({server.server_group_id for server in servers if server.server_group_id})
         self._hosts: dict[frozenset[str], list[HostState]] = {}
 
@@ -194,7 +194,7 @@ class _Board:
         if not way.moves:
             return PlannedMove(server, way.name, seconds=self.ground.estimates[way.name](server))
         spec = self.ground.needs[way.name](self._spec(server), server)
-        spec = replace(spec, ignored_hosts=spec.ignored_hosts | self.ground.unfit[way.name])
+        spec = replace(spec, ignored_hosts=spec.ignored_hosts.union(self.ground.unfit[way.name](server)))
         decision = self._decide(spec)
         if not decision.ranked:
             apart = spec.group is not None and bool(self._decide(replace(spec, group=None)).ranked)

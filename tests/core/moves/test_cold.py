@@ -28,7 +28,7 @@ from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.actions.resize import ConfirmResize, resize
 from provisioning.compute.actions.revert_resize import RevertResize
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceFault, Migration, MoveAllocation
-from provisioning.compute.moves.live import unfit_hosts
+from provisioning.compute.moves.live import unfit_targets
 from provisioning.compute.moves.obstacles import cold_obstacles
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.hosts.models import Host, HostCertificate
@@ -485,7 +485,7 @@ def test_a_host_without_a_certificate_is_no_target(cloud: Cloud, operator: Reque
     certify("h2", days=-1)
     with pytest.raises(InvalidInputError, match="certificate"):
         migrate(operator, running.id, "h2")
-    assert "certificate" in unfit_hosts()["h2"]
+    assert "certificate" in unfit_targets()(running)["h2"]
     assert state_of(running) == ("active", None)
     certify("h2", days=9)
     moved(cloud, operator, running)

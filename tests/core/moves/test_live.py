@@ -29,8 +29,8 @@ from provisioning.compute.actions.interfaces import detach_interface
 from provisioning.compute.actions.live_migrate import LiveMigrate, LiveMigration, abort_live_migration
 from provisioning.compute.models import BlockDevice, Instance, InstanceAction, InstanceFault, Migration, MoveAllocation
 from provisioning.compute.moves.fitness import NOT_LIVE_IN_POOL
-from provisioning.compute.moves.live import unfit_hosts
 from provisioning.compute.moves.obstacles import live_obstacles
+from provisioning.compute.plans.moves import plan_servers
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
@@ -516,7 +516,13 @@ def test_an_older_agent_receives_no_guest_with_its_root_disk_in_a_pool(cloud: Cl
     assert live_obstacles([server]) == {}
     with pytest.raises(InvalidInputError, match="too old to receive"):
         migrate(server)
-    assert unfit_hosts() == {}
+    [planned] = plan_servers([server], two.source.host, ["live"], host_up=True)
+    assert (planned.way, planned.target) == ("", "")
+    two.cloud.add_host("three", documents=True)
+    Host.objects.filter(name="three").update(traits=Host.objects.get(id=two.source.host.id).traits)
+    [planned] = plan_servers([server], two.source.host, ["live"], host_up=True)
+    assert (planned.way, planned.target) == ("live", "three")
+    Host.objects.filter(name="three").update(enabled=False)
     pooled(two.target)
     migrate(server)
     assert state_of(server) == ON_ITS_WAY
