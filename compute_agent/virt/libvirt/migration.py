@@ -131,6 +131,7 @@ class MigrationOperations(BuildOperations):
             domain.migrateSetMaxSpeed(UNLIMITED_MB)
             if departure.uses_post_copy:
                 domain.migrateStartPostCopy(0)
+                log.info("guest %s: continues on the other host while its memory is transferred", uuid)
             else:
                 domain.suspend()
 
