@@ -136,7 +136,8 @@ def test_the_actions_on_selected_rows_stay_in_sight(enter: Enter, cloud: OneMach
     assert page.evaluate("scrollY") > 0
     expect(page.locator(".bulk").get_by_role("button", name="Stop")).to_be_in_viewport(ratio=1)
     bar, head = page.locator(".bulk").bounding_box(), page.locator(".topbar").bounding_box()
-    assert bar and head
+    assert bar
+    assert head
     assert bar["y"] >= head["y"] + head["height"] - 1
 
 
