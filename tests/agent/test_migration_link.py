@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
+import struct
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -20,8 +22,10 @@ from compute_agent.virt.fake.migration import FakeArrival, FakeDeparture
 from compute_agent.virt.fake.state import FakeGuest
 from compute_agent.virt.live_migration import DISKS, MEMORY, Arrival, Departure, MigrationOptions
 from compute_agent.virt.machine.certificates import HostCertificates
+from compute_agent.virt.migration_link import receiving, sending
 from compute_agent.virt.migration_link.address import MigrationAddress
 from compute_agent.virt.migration_link.errors import MigrationFailedError
+from compute_agent.virt.migration_link.frames import CONTROL, SILENT_AFTER, Frame, notice_silence, read, write
 from compute_agent.virt.migration_link.receiving import Reception
 from compute_agent.virt.migration_link.sending import Limits, Sending
 from provisioning.hosts.authority import Authority, new_authority
@@ -307,4 +311,68 @@ def test_the_end_of_the_stream_of_memory_ends_the_transfer(
         for thread in threads:
             thread.join()
     assert b"".join(received) in (b"", b"memory")
+    assert source.power_state(spec.uuid) == PowerState.RUNNING
+
+
+def test_both_hosts_notice_that_the_other_one_is_silent(
+    addresses: dict[str, MigrationAddress],
+    source: WatchedDriver,
+    spec: InstanceSpec,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits: list[int] = []
+
+    def noticed(writer: asyncio.StreamWriter) -> None:
+        notice_silence(writer)
+        link = writer.get_extra_info("socket")
+        limits.append(link.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT))
+        assert link.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+
+    monkeypatch.setattr(sending, "notice_silence", noticed)
+    monkeypatch.setattr(receiving, "notice_silence", noticed)
+    assert migrate(addresses, source, spec, SOURCE, TARGET) == [spec.uuid]
+    assert limits == [SILENT_AFTER * 1000] * 2
+
+
+def test_a_transfer_to_a_host_that_is_lost_is_aborted(source: WatchedDriver, spec: InstanceSpec, short: Path) -> None:
+    """The stream of memory would wait for that host."""
+    departure = Streaming(source, source._state.guests[spec.uuid], short)
+    own = MigrationAddress(lambda: "127.0.0.1", None, MIGRATION_PORTS)
+    listening, address, port = own.listen()
+
+    async def be_lost(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer until the transfer has begun, then lose the control connection only."""
+        if (await read(reader)).kind != CONTROL:
+            await reader.read()
+            writer.close()
+            return
+        for kind in ("offer", "begin"):
+            await read(reader)
+            await write(writer, Frame(kind))
+        await read(reader)  # progress: the transfer has begun
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+
+    async def serve() -> None:
+        server = await asyncio.start_server(be_lost, sock=listening)
+        async with server:
+            await asyncio.to_thread(ended.wait, 60)
+            await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
+        await asyncio.sleep(0)
+
+    def control(action: str) -> None:
+        asked.append(action)
+        departure.end_memory()
+
+    asked: list[str] = []
+    ended = threading.Event()
+    waiting = threading.Thread(target=lambda: asyncio.run(serve()))
+    waiting.start()
+    try:
+        with pytest.raises(MigrationFailedError, match="lost"):
+            Sending(own, departure, address, port, "", lambda: None).send(lambda: False, Limits(), control)
+    finally:
+        ended.set()
+        waiting.join()
+    assert set(asked) == {"abort"}
     assert source.power_state(spec.uuid) == PowerState.RUNNING

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import socket
 
 import msgspec
 
@@ -17,6 +18,8 @@ CHUNK = 1 << 20
 HANDSHAKE_SECONDS = 15.0
 LOOK_EVERY = 0.3
 """Seconds between checks whether a migration was stopped, and between reports of its progress."""
+SILENT_AFTER = 20
+"""Seconds after which a control connection whose other host does not answer is lost."""
 CONTROL, PROGRESS, PAUSED, FAILED = "control", "progress", "paused", "failed"
 
 
@@ -29,6 +32,18 @@ class Frame(msgspec.Struct):
     total: int = 0
     flows: bytes = b""
     """Of the request to finish: the tracked connections of the guest."""
+
+
+def notice_silence(writer: asyncio.StreamWriter) -> None:
+    """Let the kernel end the control connection when the other host has lost its power or its network.
+
+    Not for streams: a hypervisor that reads slowly would count as silent (``TCP_USER_TIMEOUT``).
+    """
+    link = writer.get_extra_info("socket")
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, seconds in ((socket.TCP_KEEPIDLE, 5), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3)):
+        link.setsockopt(socket.IPPROTO_TCP, option, seconds)
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_AFTER * 1000)
 
 
 async def write(writer: asyncio.StreamWriter, frame: Frame) -> None:

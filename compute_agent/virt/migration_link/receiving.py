@@ -23,6 +23,7 @@ from compute_agent.virt.migration_link.frames import (
     PAUSED,
     PROGRESS,
     Frame,
+    notice_silence,
     read,
     splice,
     write,
@@ -132,6 +133,7 @@ class Reception:
             await splice(reader, writer, *await asyncio.open_unix_connection(str(path), limit=CHUNK))
         elif first.kind == CONTROL and self._control is None:
             self._control = asyncio.current_task()
+            notice_silence(writer)
             try:
                 await self._phases(reader, writer)
             except (OSError, EOFError, ssl.SSLError) as error:

@@ -23,6 +23,7 @@ from compute_agent.virt.migration_link.frames import (
     PAUSED,
     PROGRESS,
     Frame,
+    notice_silence,
     put,
     read,
     splice,
@@ -103,7 +104,7 @@ class Sending:
         begun = await asyncio.to_thread(departure.begin, shape)
         prepared = await self._ask(reader, writer, Frame("begin", begun), watch)
         async with self._streams():
-            performed = await self._perform(writer, prepared, watch)
+            performed = await self._perform(reader, writer, prepared, watch)
         if reader.at_eof():
             raise EOFError
         await write(writer, Frame("finish", performed, flows=await self._flows_read()))
@@ -127,7 +128,9 @@ class Sending:
                 raise StoppedError("The migration was stopped.")
         return _checked(reading.result())
 
-    async def _perform(self, writer: asyncio.StreamWriter, prepared: bytes, watch: "_Watch") -> bytes:
+    async def _perform(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, prepared: bytes, watch: "_Watch"
+    ) -> bytes:
         loop = asyncio.get_running_loop()
 
         def switching() -> None:
@@ -146,10 +149,13 @@ class Sending:
                 break
             amount = await asyncio.to_thread(self._departure.amount)
             progress.moved(amount.done, amount.total, disk_done=amount.disk_done, disk_total=amount.disk_total)
-            # If the other host is lost, perform itself fails, because its streams end.
+            # If the other agent ends, perform itself fails, because its streams end.
             with contextlib.suppress(OSError):
                 await write(writer, Frame(PROGRESS, done=amount.done, total=amount.total))
+            watch.lost = watch.lost or reader.exception() is not None
             await asyncio.to_thread(watch.look, LOOK_EVERY)
+        if watch.lost and work.exception() is not None:
+            raise MigrationFailedError("The connection to the other host was lost.")
         if watch.limited and work.exception() is not None:
             raise TimeLimitError(f"The migration was aborted at its time limit of {watch.limits.seconds} seconds.")
         if watch.aborted and work.exception() is not None:
@@ -177,6 +183,8 @@ class Sending:
             HANDSHAKE_SECONDS,
         )
         try:
+            if kind == CONTROL:
+                notice_silence(writer)
             await write(writer, Frame(kind))
             yield reader, writer
         finally:
@@ -237,11 +245,15 @@ class _Watch:
         """Whether the migration was aborted because the command was stopped."""
         self.limited = False
         """Whether the migration was aborted at the time limit."""
+        self.lost = False
+        """Whether the migration is aborted because the other host does not answer; its streams wait for it."""
 
     def look(self, seconds: float) -> None:
         self._elapsed += seconds
         if self.stopped():
             self.aborted = True
+            self._send_action("abort")
+        elif self.lost:
             self._send_action("abort")
         elif self.limits.seconds and self._elapsed > self.limits.seconds and not self._acted:
             self._acted, self.limited = True, self.limits.action == "abort"
