@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from compute_agent.contract.commands import PowerRequest
+from compute_agent.contract.commands import DestroyRequest, PowerRequest
 from compute_agent.contract.network import NETWORK, SECURITY_GROUP
 from provisioning.compute.actions.reset_state import BY_HAND
 from provisioning.compute.models import Instance, InstanceAction, Migration
@@ -21,7 +22,7 @@ from provisioning.compute.records import host_commands
 from provisioning.compute.states import PowerState, TaskState, VmState
 from provisioning.drains.models import Drain
 from provisioning.ec2.models import Ec2Id, Ec2Tag
-from provisioning.hosts.models import Host
+from provisioning.hosts.models import Host, HostCommand
 from provisioning.images.models import Image
 from provisioning.jobs.models import WorkerBeat
 from provisioning.network.models import Port, SecurityGroup
@@ -32,7 +33,7 @@ from tests.support.clouds import Cloud, context
 from tests.support.ports import guest_ports
 from tests.support.standing import standing
 from tools.chaos.checks import checks, logs, outcomes, story
-from tools.chaos.checks.journals import Seen
+from tools.chaos.checks.journals import Overlap, Seen
 from tools.chaos.clients import ec2
 from tools.chaos.clients.client import Answer
 from tools.chaos.clients.ec2_user import Ec2, Ids
@@ -94,6 +95,18 @@ def a_command(scene: Scene) -> None:
     host_commands.send(row.host_id, row.id, row.attempt, PowerRequest(action="stop"), None)
 
 
+def twice(scene: Scene, *, silence: float, has_volumes: bool = False, removed_after: float = 2) -> None:
+    """The server's guest ran on two hosts from five seconds before its first host got the command to remove it."""
+    began = time.time() - 60
+    row = scene.server
+    assert row.host_id
+    removal = host_commands.send(row.host_id, row.id, row.attempt, DestroyRequest(), None)
+    times = {name: datetime.fromtimestamp(began + at, UTC) for name, at in (("created_at", -1), ("acknowledged_at", 5))}
+    HostCommand.objects.filter(id=removal.id).update(finished_at=timezone.now(), **times)
+    overlap = Overlap(["sim-1", "sim-2"], began, silence, has_volumes, began + 5 + removed_after)
+    seen(twice={scene.id: [overlap]})(scene)
+
+
 def a_migration(scene: Scene, status: str) -> None:
     size = {"flavorid": "1"}
     Migration.objects.create(
@@ -119,7 +132,15 @@ PLANTED: dict[str, tuple[Callable[[Scene], object], str]] = {
     "an image on its way": (lambda _: Image.objects.update(status="saving"), "still saving"),
     "what the doctor finds": (lambda _: QuotaUsage.objects.filter(resource="cores").update(in_use=4), "4 in use"),
     "a guest that ran twice": (
-        lambda scene: seen(twice={scene.id: "sim-1 and sim-2 at 12:00:00"})(scene),
+        lambda scene: twice(scene, silence=5),
+        "guest ran on sim-1 and sim-2",
+    ),
+    "a guest with a volume that ran twice": (
+        lambda scene: twice(scene, silence=7.5, has_volumes=True),
+        "guest ran on sim-1 and sim-2",
+    ),
+    "a guest that ran twice for long": (
+        lambda scene: twice(scene, silence=7.5, removed_after=6),
         "guest ran on sim-1 and sim-2",
     ),
     "a disk on another host": (
@@ -160,6 +181,11 @@ def test_what_is_planted_is_found(scene: Scene, name: str) -> None:
     plant(scene)
     result = [each.sentence for each in checks.settled(scene.seen)]
     assert any(words in sentence for sentence in result), result
+
+
+def test_a_guest_may_run_twice_until_a_silent_host_removes_it(scene: Scene) -> None:
+    twice(scene, silence=7.5)
+    assert checks.settled(scene.seen) == []
 
 
 def test_whatever_is_left_at_the_end_is_found(scene: Scene) -> None:

@@ -52,7 +52,7 @@ def build(made: FakeDriver, attempt: int) -> str:
 
 
 def test_a_guest_may_exist_on_two_hosts_and_runs_on_one(tmp_path: Path) -> None:
-    old, new, followed = driver(tmp_path, "h1"), driver(tmp_path, "h2"), Hypervisors(tmp_path, HOSTS)
+    old, new, followed = driver(tmp_path, "h1"), driver(tmp_path, "h2"), Hypervisors(tmp_path, HOSTS, lambda _: 7.5)
     uuid = build(old, 1)
     old.stop(uuid, 0)
     build(new, 2)
@@ -61,7 +61,11 @@ def test_a_guest_may_exist_on_two_hosts_and_runs_on_one(tmp_path: Path) -> None:
     assert seen.domains[uuid][0] == "h2", "the newer one counts"
     assert seen.holders == {uuid: frozenset(HOSTS)}
     old.start(uuid)
-    assert "h1 and h2" in followed.seen().twice[uuid]
+    [overlap] = followed.seen().twice[uuid]
+    assert str(overlap).startswith("h1 and h2 at")
+    assert (overlap.silence, overlap.has_volumes, overlap.ended) == (7.5, False, None)
+    old.stop(uuid, 0)
+    assert followed.seen().twice[uuid][0].ended
 
 
 def test_a_guest_that_leaves_runs_on_its_new_host_only(tmp_path: Path) -> None:

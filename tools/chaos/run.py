@@ -89,7 +89,7 @@ class Run:
 
     def result(self) -> list[Finding]:
         """Carry out the run, and return the errors. The cloud is always stopped at the end."""
-        self.hypervisors = Hypervisors(self.cloud.folder / "hosts", self.cloud.hosts)
+        self.hypervisors = Hypervisors(self.cloud.folder / "hosts", self.cloud.hosts, self.database.silence)
         self.cloud.log = self.log
         try:
             self._run()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -30,11 +31,12 @@ from provisioning.images.models import Image
 from provisioning.network.delivery import documents
 from provisioning.network.models import DeliveryMark, FloatingIP, Network, Port, Router, SecurityGroup
 from tools.chaos.checks import volume_checks
-from tools.chaos.checks.journals import Domain, Seen
+from tools.chaos.checks.journals import Domain, Overlap, Seen
 from tools.chaos.checks.wrongs import wrong
 from tools.chaos.clients.ec2 import INTERFACE
 from tools.chaos.clients.networks import OURS, PREFIX
 from tools.chaos.clients.networks import ROUTER as CHAOS_ROUTER
+from tools.chaos.clouds.cloud import DOWN_AFTER
 
 OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
 POWER = {
@@ -46,6 +48,8 @@ POWER = {
     VmState.SHELVED: OFF,
 }
 """vm_state → possible power states of the domain. A rescued server whose host was powered off stays rescued."""
+REMOVED_WITHIN = timedelta(seconds=5)
+"""Time in which a host that was silent removes a guest that now runs elsewhere, from its first contact on."""
 OWN = Q(name__startswith=PREFIX)
 """A condition for the networks that the run's projects create."""
 _PAUSING = {PowerState.RUNNING, PowerState.PAUSED, VmState.ACTIVE, VmState.PAUSED}
@@ -178,8 +182,7 @@ def called_active_and_never_built(seen: Seen) -> set[str]:
 
 def domains(seen: Seen) -> Iterator[Finding]:
     """Compare the domains, interfaces and remaining resources on the hosts with the servers."""
-    for uuid, where in seen.twice.items():
-        yield wrong(uuid, f"Its guest ran on {where}.")
+    yield from _twice(seen)
     placed = {str(row) for row in Instance.objects.filter(PLACED | STILL_PLACED).values_list("id", flat=True)}
     yield from _elsewhere(seen, placed)
     macs, by_hand = defaultdict(set), _by_hand()
@@ -199,6 +202,30 @@ def domains(seen: Seen) -> Iterator[Finding]:
             if interfaces != macs[uuid]:
                 sentence = f"{name_of(row)} has {sorted(interfaces)} and the ports {sorted(macs[uuid])}."
                 yield wrong(uuid, sentence)
+
+
+def _twice(seen: Seen) -> Iterator[Finding]:
+    for uuid, overlaps in seen.twice.items():
+        for overlap in overlaps:
+            if not _is_of_silent_host(uuid, overlap):
+                yield wrong(uuid, f"Its guest ran on {overlap}.")
+
+
+def _is_of_silent_host(uuid: str, overlap: Overlap) -> bool:
+    """Whether two guests without volumes ran because the older one's host was silent: it counted as down, the command
+    to remove its guest was waiting for it, and it has removed the guest soon after it has got the command.
+    """
+    if overlap.has_volumes or overlap.ended is None or overlap.silence <= DOWN_AFTER:
+        return False
+    hosts = Host.objects.filter(name=overlap.hosts[0]).values_list("id", flat=True)
+    removals = HostCommand.objects.filter(host_id__in=hosts, subject_id=uuid, kind="destroy_request")
+    waiting = removals.filter(created_at__lte=_moment(overlap.began), acknowledged_at__gte=_moment(overlap.began))
+    contacts = list(waiting.order_by("acknowledged_at").values_list("acknowledged_at", flat=True)[:1])
+    return any(_moment(overlap.ended) <= at + REMOVED_WITHIN for at in contacts if at is not None)
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _elsewhere(seen: Seen, placed: Collection[str]) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,22 @@ class Journal:
         return uuid
 
 
+@dataclass
+class Overlap:
+    """A time during which the guest of a server ran on two hosts."""
+
+    hosts: Sequence[str]
+    """By attempt, the oldest one first."""
+    began: float
+    silence: float
+    """Seconds since the last heartbeat of the oldest guest's host at the beginning; 0: unknown."""
+    has_volumes: bool
+    ended: float | None = None
+
+    def __str__(self) -> str:
+        return f"{' and '.join(self.hosts)} at {time.strftime('%H:%M:%S', time.localtime(self.began))}"
+
+
 @dataclass(frozen=True)
 class Seen:
     """The guests, networks and pools of all simulated hosts. The id of a guest is the id of its server."""
@@ -80,8 +96,8 @@ class Seen:
     """
     kept: Mapping[str, str]
     """Server → a host that has a domain or a disk of it."""
-    twice: Mapping[str, str]
-    """Servers whose guests ran on two hosts at the same time, with hosts and time."""
+    twice: Mapping[str, Sequence[Overlap]]
+    """Servers whose guests ran on two hosts at the same time."""
     reported: Mapping[str, Mapping[tuple[str, str], Document]] = field(default_factory=dict)
     """Name of a host → the networks, routers, floating IPs and groups it has received, by kind and id."""
     shared: Mapping[str, str] = field(default_factory=dict)
@@ -95,11 +111,14 @@ class Seen:
 class Hypervisors:
     """The journals of all hosts, followed by a thread."""
 
-    def __init__(self, folder: Path, hosts: list[str]) -> None:
-        """Follow the hosts whose state folders are in ``folder``."""
+    def __init__(self, folder: Path, hosts: list[str], silence: Callable[[str], float] = lambda _: 0.0) -> None:
+        """Follow the hosts whose state folders are in ``folder``. ``silence``: returns the seconds since the last
+        heartbeat of a host; 0: unknown.
+        """
+        self._silence = silence
         self.journals = {host: Journal(folder / host / JOURNAL) for host in hosts}
-        self.twice: dict[str, str] = {}
-        """Instances whose guests ran on two hosts at the same time, with hosts and time."""
+        self.twice: dict[str, list[Overlap]] = {}
+        """Instances whose guests ran on two hosts at the same time."""
         self.shared: dict[str, str] = {}
         """Volumes that are not shareable but that two running guests had at the same time, with servers and time."""
         self._lock = threading.Lock()
@@ -132,15 +151,22 @@ class Hypervisors:
                 self._compare_disks()
 
     def _compare(self, uuid: str) -> None:
-        """Record a guest that runs on two hosts. All journals are read again before, because the guest may just have
-        moved.
+        """Record a guest that runs on two hosts, and when that ends. All journals are read again before, because the
+        guest may just have moved.
         """
+        known = self.twice.get(uuid, [])
+        last = known[-1] if known and known[-1].ended is None else None
         if len(self._running(uuid)) > 1:
             for journal in self.journals.values():
                 journal.read()
-            hosts = self._running(uuid)
-            if len(hosts) > 1 and uuid not in self.twice:
-                self.twice[uuid] = f"{' and '.join(hosts)} at {time.strftime('%H:%M:%S')}"
+        hosts = self._running(uuid)
+        if len(hosts) < 2:
+            if last is not None:
+                last.ended = time.time()
+        elif last is None:
+            volumes = any(guest.get("volumes") for _, guest in self._newest_last(uuid))
+            new = Overlap(hosts, time.time(), self._silence(hosts[0]), volumes)
+            self.twice.setdefault(uuid, []).append(new)
 
     def _disks(self, uuid: str) -> list[str]:
         """Return the volumes of a server that are not shareable and to which its guest can write.

@@ -58,6 +58,16 @@ class Database(ABC):
     def read(self, statement: str) -> list[Row]:
         """Run one query.  Raises the driver's errors."""
 
+    def silence(self, host: str) -> float:
+        """Return the seconds since a host's last heartbeat; 0 if they are unknown."""
+        try:
+            rows = self.read("SELECT name, last_seen_at FROM hosts_host WHERE last_seen_at IS NOT NULL")
+        except self.errors:
+            return 0.0
+        seen = {row["name"]: datetime.fromisoformat(str(row["last_seen_at"])) for row in rows}
+        now = datetime.now(UTC)
+        return (now - seen.get(host, now).replace(tzinfo=UTC)).total_seconds()
+
     @abstractmethod
     def change(self, work: Callable[[Callable[..., list[Row]]], None]) -> None:
         """Run statements in one transaction: ``work`` gets a function that takes a statement and its parameters
