@@ -1,18 +1,11 @@
-// The launch wizard: reads public keys from files, adds rows for disks, and keeps a draft for this tab.
+// The launch wizard: names keys that are read from files, adds rows for disks, and keeps a draft for this tab.
 const wizard = document.getElementById("wizard");
 
-// --- public keys from files ----------------------------------------------------------------------------------------------------
+// --- names of public keys from files -----------------------------------------------------------------------------------------
 
-document.addEventListener("change", async (event) => {
-    const target = document.getElementById(event.target.dataset.readInto ?? "");
-    const file = event.target.files?.[0];
-    if (!target || !file) return;
-    event.stopPropagation();
-    target.value = file.size < 65536 ? (await file.text()).trim() : "";
+document.getElementById("key-file")?.addEventListener("change", (event) => {
     const name = document.getElementById("key_new_name");
-    if (name && !name.value) name.value = file.name.replace(/\.pub$/, "");
-    event.target.value = "";
-    target.focus();
+    if (name && !name.value) name.value = event.target.files[0]?.name.replace(/\.pub$/, "") ?? "";
 });
 
 // --- rows of disks: another empty row appears when the last one is used ------------------------------------------------------

@@ -318,6 +318,30 @@ function open(dialog) {
     show(dialog);
 }
 
+// --- text of files, in the encodings of spreadsheets --------------------------------------------------------------------------
+
+const LARGEST_TEXT = 65536;
+
+function decoded(bytes) {
+    const marks = [bytes[0], bytes[1]].join();
+    if (marks === "255,254" || marks === "254,255") return new TextDecoder(marks === "255,254" ? "utf-16le" : "utf-16be").decode(bytes);
+    try {
+        return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    } catch {
+        return new TextDecoder("windows-1252").decode(bytes);
+    }
+}
+
+document.addEventListener("change", async (event) => {
+    const target = document.getElementById(event.target.dataset.readInto ?? "");
+    const file = event.target.files?.[0];
+    if (!target || !file) return;
+    const part = file.slice(0, LARGEST_TEXT + 1); // one byte too many is refused by the form
+    target.value = decoded(new Uint8Array(await part.arrayBuffer())).trimEnd();
+    event.target.value = "";
+    target.focus();
+});
+
 // --- one listener for clicks ---------------------------------------------------------------------------------------------------
 
 document.addEventListener("click", (event) => {

@@ -16,8 +16,8 @@ from django.apps import apps
 from django.core.management import CommandError, call_command
 from pytest_django import DjangoAssertNumQueries
 
-from portal.ops.roster.file import Problems, read
-from portal.ops.roster.plan import Plan
+from provisioning.rosters.file import Problems, read
+from provisioning.rosters.plan import Plan
 from provisioning.common.errors import ConflictError
 from provisioning.identity.models import Group, Project, Role, RoleAssignment, User
 from provisioning.identity.selectors.entries import roles_of
@@ -230,7 +230,7 @@ def test_failure_in_the_middle_leaves_nothing_behind(
         real(user, **fields)
 
     before = everything()
-    monkeypatch.setattr("portal.ops.roster.plan.store_user", refuse)
+    monkeypatch.setattr("provisioning.rosters.plan.store_user", refuse)
     with pytest.raises(CommandError, match="line 3: Somebody made ben just now"):
         roster(CLASS, "--passwords-file", str(tmp_path / "passwords.csv"))
     assert everything() == before

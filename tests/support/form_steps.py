@@ -149,6 +149,7 @@ OPERATOR = [
     d("member_roles", {"roles": FIRST}, "project"),
     d("member_remove", of="project"),
     d("member_add", {"who": FIRST, "roles": FIRST}, "project"),
+    d("member_list", {"people": "frank, frank@example.org"}, "project"),
     d("group_create", {"name": "staff"}, keep="group"),
     d("group_edit", {"description": "All of them"}, "group"),
     d("group_user_add", {"who": FIRST}, "group"),

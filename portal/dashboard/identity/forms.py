@@ -7,13 +7,14 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
-from portal.dashboard.frame.forms import ChoiceLabel, Form, OfferedField, OfferedListField
+from portal.dashboard.frame.forms import MONO, ChoiceLabel, Form, OfferedField, OfferedListField
 from portal.dashboard.words.names import bdi
 from provisioning.common.values.ids import read_id
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.selectors.lookups import by_id, record_by
 from provisioning.identity.services import onboarding
+from provisioning.rosters.members import MOST_BYTES
 
 SUGGESTED = "suggested-projects"
 """The id of the datalist with suggestions for a project field."""
@@ -286,6 +287,39 @@ class MemberForm(GrantForm):
         if result is None or (self.within and result.domain_id != self.within):
             raise ValidationError(self.fields["who"].error_messages["required"])
         return result
+
+
+class MemberListForm(Form):
+    """A list of users for a project, and their role; ``seen`` is the digest of the list whose preview was shown."""
+
+    role = OfferedField(widget=forms.Select, help_text="Every user of the list gets this role on the project.")
+    people = forms.CharField(
+        label="List",
+        max_length=MOST_BYTES,
+        strip=False,
+        widget=forms.Textarea(
+            {"rows": 10, "class": MONO, "wrap": "off", "placeholder": "anna, anna@school.example\nben"}
+        ),
+        help_text="One user per line: the user name, and optionally a comma and the e-mail address. "
+        "A CSV file with the columns user and email is possible, too.",
+        error_messages={"required": "Paste a list, or read it from a file."},
+    )
+    seen = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
+
+    def __init__(self, data: QueryDict | None, roles: Collection[Role]) -> None:
+        super().__init__(data, initial={"role": "member"})
+        self.roles = {role.name: role for role in roles}
+        self.offer("role", [(name, name) for name in self.roles], nothing="There is no role that you may assign.")
+
+    @property
+    def focused(self) -> str:
+        return "role" if "role" in self.errors else "people"
+
+    def clean_role(self) -> Role:
+        role = self.roles.get(self.cleaned_data["role"])
+        if role is None:
+            raise ValidationError("Choose a role.")
+        return role
 
 
 class DomainMemberForm(MemberForm, DomainGrantForm):

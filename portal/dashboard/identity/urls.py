@@ -2,7 +2,17 @@
 
 from django.urls import path
 
-from portal.dashboard.identity import domains, groups, members, projects, roles, system, user_actions, users
+from portal.dashboard.identity import (
+    domains,
+    groups,
+    member_list,
+    members,
+    projects,
+    roles,
+    system,
+    user_actions,
+    users,
+)
 from portal.dashboard.quotas import views as quotas
 
 urlpatterns = [
@@ -17,6 +27,7 @@ urlpatterns = [
     path("projects/<uuid:project_id>/delete/", projects.ProjectDelete.as_view(), name="project_delete"),
     path("projects/<uuid:project_id>/quotas/", quotas.ProjectQuotas.as_view(), name="project_quotas"),
     path("projects/<uuid:project_id>/quotas/reset/", quotas.ProjectQuotasReset.as_view(), name="project_quotas_reset"),
+    path("projects/<uuid:project_id>/members/list/", member_list.ProjectMemberList.as_view(), name="member_list"),
     path("projects/<uuid:project_id>/members/add/", members.ProjectMemberAdd.as_view(), name="member_add"),
     path(
         "projects/<uuid:project_id>/members/<slug:kind>/<uuid:actor_id>/",

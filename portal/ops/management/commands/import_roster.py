@@ -12,8 +12,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from portal.ops.roster.file import LARGEST, Problems, read
-from portal.ops.roster.plan import NewUser, Plan
+from provisioning.rosters.file import LARGEST, Problems, read
+from provisioning.rosters.plan import NewUser, Plan
 
 
 class Command(BaseCommand):

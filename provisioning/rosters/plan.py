@@ -11,18 +11,18 @@ from functools import partial
 
 from django.db import transaction
 
-from portal.ops.named import DOMAIN
-from portal.ops.roster.file import Problems, Row
 from provisioning.common.errors import NovellaError
 from provisioning.identity.models import Domain, Group, Project, User
 from provisioning.identity.selectors import dashboard_lists, lookups
 from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.domains import DEFAULT as DOMAIN
 from provisioning.identity.services.groups import add_to_group, create_group
 from provisioning.identity.services.onboarding import new_password
 from provisioning.identity.services.projects import create_project
 from provisioning.identity.services.users import prepare_user, store_user, update_user
 from provisioning.quotas import selectors as quota_selectors
 from provisioning.quotas.services.limits import set_limit
+from provisioning.rosters.file import Problems, Row
 
 HASHING = 4
 """Number of threads that hash passwords."""
@@ -55,10 +55,14 @@ class NewUser:
 
 
 class Plan:
-    """The steps for these rows; errors are added to ``problems``."""
+    """The steps for these rows; errors are added to ``problems``.
 
-    def __init__(self, rows: Sequence[Row], problems: Problems) -> None:
+    ``only``: the project of all rows; then existing users only get roles, and keep their e-mail addresses.
+    """
+
+    def __init__(self, rows: Sequence[Row], problems: Problems, *, only: Project | None = None) -> None:
         """Read the records, with a constant number of queries, and collect the steps."""
+        self._only = only
         self.steps: list[Step] = []
         self.new_users: dict[Key, NewUser] = {}
         self._problems = problems
@@ -66,7 +70,11 @@ class Plan:
         self._roles = {role.name: role for role in lookups.roles()}
         rows = [row for row in rows if (row.domain or DOMAIN) in self._domains]
         self._users = self._find(User, ((row, row.user) for row in rows))
-        self._projects = self._find(Project, ((row, row.project) for row in rows if row.project))
+        self._projects = (
+            {(only.domain_id, only.name): only}
+            if only
+            else self._find(Project, ((row, row.project) for row in rows if row.project))
+        )
         self._groups = self._find(Group, ((row, name) for row in rows for name in row.groups))
         self._check(rows)
         if problems:
@@ -81,6 +89,10 @@ class Plan:
     def generated(self) -> list[NewUser]:
         """The new users with a generated password."""
         return [user for user in self.new_users.values() if user.generated]
+
+    def knows(self, row: Row) -> bool:
+        """Return whether the user of a row exists."""
+        return self._key(row, row.user) in self._users
 
     def prepare(self) -> None:
         """Hash the passwords before the transaction, several in parallel."""
@@ -205,7 +217,7 @@ class Plan:
             known = self._users.get(key)
             if known is None:
                 self._plan_new(row, key)
-            elif row.email and row.email != known.email and key not in changed:
+            elif row.email and row.email != known.email and key not in changed and self._only is None:
                 changed.add(key)
                 words = f"change e-mail of {self._name_of(key)} from {known.email or 'none'} to {row.email}"
                 self._step(row.line, words, partial(update_user, known, email=row.email))

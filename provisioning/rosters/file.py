@@ -4,8 +4,9 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
@@ -67,12 +68,21 @@ class Problems(list[tuple[int, str]]):
         return "\n".join(f"line {line}: {sentence}" for line, sentence in sorted(self))
 
 
-def read(data: bytes, problems: Problems) -> list[Row]:
-    """Return the rows of a file separated by commas, semicolons or tabs, and collect errors."""
+def read(data: bytes, problems: Problems, *, only: Sequence[str] = ()) -> list[Row]:
+    """Return the rows of a file separated by commas, semicolons or tabs, and collect errors.
+
+    ``only``: the columns that are possible, if not all are. A file whose first line names no column has these.
+    """
     text = _decoded(data, problems)
     lines = _records(text, problems)
     line, header = next(lines, (1, []))
-    columns = _columns(line, header, problems)
+    if only and header and not any(cell.strip().lower() in COLUMNS for cell in header):
+        columns, lines = list(only), chain([(line, header)], lines)
+    else:
+        columns = _columns(line, header, problems)
+        for column in columns if only else ():
+            if column and column not in only:
+                problems.add(line, f"The column {column!r} is not possible here, only {' and '.join(only)}.")
     if problems:
         return []
     rows = []

@@ -1,1 +1,0 @@
-"""Rosters: CSV files with users and projects, which operators import."""
