@@ -292,6 +292,7 @@ class MemberForm(GrantForm):
 class MemberListForm(Form):
     """A list of users for a project, and their role; ``seen`` is the digest of the list whose preview was shown."""
 
+    field_order = ("people", "role")
     role = OfferedField(widget=forms.Select, help_text="Every user of the list gets this role on the project.")
     people = forms.CharField(
         label="List",
@@ -313,7 +314,8 @@ class MemberListForm(Form):
 
     @property
     def focused(self) -> str:
-        return "role" if "role" in self.errors else "people"
+        """No field below a preview, which the focus would scroll away."""
+        return super().focused if self.errors or not self.is_bound else ""
 
     def clean_role(self) -> Role:
         role = self.roles.get(self.cleaned_data["role"])
