@@ -20,7 +20,7 @@ FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 """IP version → address family."""
 LOOPBACK = 1
 """The index of each namespace's loopback interface (linux/net_namespace.h)."""
-NTF_SELF, NTF_MASTER = 2, 4
+NTF_SELF, NTF_MASTER, NTF_STICKY = 2, 4, 64
 NUD_NOARP, NUD_PERMANENT = 0x40, 0x80
 DEAF = (
     ("net/ipv4/conf/{}/forwarding", "0"),
@@ -122,7 +122,16 @@ def attach(route: Any, interface: str, bridge: str, mac: str, mtu: int) -> None:
     silence(interface)
     route.link("set", index=index, master=master, mtu=mtu, state="up")
     route.brport("set", index=index, learning=0, unicast_flood=0)
-    route.fdb("replace", ifindex=index, lladdr=mac, flags=NTF_MASTER, state=NUD_NOARP)
+    hold_address(route, index, mac)
+
+
+def hold_address(route: Any, index: int, mac: str) -> None:
+    """Enter an address into the bridge's table for a port that does not learn.
+
+    Without the flag, a frame of another host with this address, such as a router that was here and comes back there,
+    would move the entry to the port on which it arrives, for ever.
+    """
+    route.fdb("replace", ifindex=index, lladdr=mac, flags=NTF_MASTER | NTF_STICKY, state=NUD_NOARP)
 
 
 def names() -> list[str]:

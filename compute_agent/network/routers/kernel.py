@@ -92,7 +92,7 @@ def ensure_leg(space: str, leg: Leg) -> None:
             links.write_sysctl(f"net/ipv6/conf/{leg.name}/disable_ipv6", "1")
             route.link("set", index=found[0], master=bridges[0], mtu=leg.mtu, state="up")
         route.brport("set", index=found[0], learning=0, unicast_flood=0)
-        route.fdb("replace", ifindex=found[0], lladdr=leg.mac, flags=links.NTF_MASTER, state=links.NUD_NOARP)
+        links.hold_address(route, found[0], leg.mac)
     with within(space, "join a router with its network") as route:
         index = links.index_of(route, leg.name)
         own = route.get_links(index)[0]

@@ -71,6 +71,19 @@ def test_a_moved_floating_ip_follows_at_once(town: Town, before: int, after: int
     assert seen_as(first.space, town.outside, WORLD) == (router.address if before == 0 else "172.24.4.11")
 
 
+def test_a_frame_with_the_address_of_a_router_from_outside_changes_nothing(town: Town) -> None:
+    """A host that was off may begin with routers that are on another host now."""
+    one = inner(1)
+    router = town.router(1, one, home=0)
+    guest = town.guest(0, one, 1)
+    assert seen_as(guest.space, town.outside, WORLD) == router.address
+    gateway = router.document(0, town.external).external
+    assert gateway is not None
+    claim = bytes.fromhex("ffffffffffff" + gateway.mac_address.replace(":", "") + "0806") + bytes(46)
+    town.outside.send("external0", claim)
+    assert seen_as(guest.space, town.outside, WORLD) == router.address
+
+
 def answering(client: Space, floating: FloatingWish, *guests: Interface) -> Interface | None:
     """Return the guest that a connection to the floating IP arrives at."""
     listeners = [guest.space.listens(NOBODY, 81) for guest in guests]
