@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 from django_q.models import OrmQ
 
@@ -43,6 +44,8 @@ from tools.chaos.plan import Operation
 pytestmark = pytest.mark.slow
 
 NOBODY = str(uuid.UUID(int=7))
+SILENT = settings.HOST_DOWN_AFTER + 1.5
+"""Seconds after which a host certainly counts as down."""
 
 
 @dataclass
@@ -132,15 +135,15 @@ PLANTED: dict[str, tuple[Callable[[Scene], object], str]] = {
     "an image on its way": (lambda _: Image.objects.update(status="saving"), "still saving"),
     "what the doctor finds": (lambda _: QuotaUsage.objects.filter(resource="cores").update(in_use=4), "4 in use"),
     "a guest that ran twice": (
-        lambda scene: twice(scene, silence=5),
+        lambda scene: twice(scene, silence=SILENT - 2),
         "guest ran on sim-1 and sim-2",
     ),
     "a guest with a volume that ran twice": (
-        lambda scene: twice(scene, silence=7.5, has_volumes=True),
+        lambda scene: twice(scene, silence=SILENT, has_volumes=True),
         "guest ran on sim-1 and sim-2",
     ),
     "a guest that ran twice for long": (
-        lambda scene: twice(scene, silence=7.5, removed_after=6),
+        lambda scene: twice(scene, silence=SILENT, removed_after=6),
         "guest ran on sim-1 and sim-2",
     ),
     "a disk on another host": (
@@ -184,7 +187,7 @@ def test_what_is_planted_is_found(scene: Scene, name: str) -> None:
 
 
 def test_a_guest_may_run_twice_until_a_silent_host_removes_it(scene: Scene) -> None:
-    twice(scene, silence=7.5)
+    twice(scene, silence=SILENT)
     assert checks.settled(scene.seen) == []
 
 

@@ -16,8 +16,6 @@ from django.apps import apps
 from django.core.management import CommandError, call_command
 from pytest_django import DjangoAssertNumQueries
 
-from provisioning.rosters.file import Problems, read
-from provisioning.rosters.plan import Plan
 from provisioning.common.errors import ConflictError
 from provisioning.identity.models import Group, Project, Role, RoleAssignment, User
 from provisioning.identity.selectors.entries import roles_of
@@ -27,6 +25,8 @@ from provisioning.identity.services.passwords import authenticate_password
 from provisioning.identity.services.roles import BUILT_IN
 from provisioning.identity.services.users import store_user
 from provisioning.quotas.selectors import limits_of
+from provisioning.rosters.file import Problems, read
+from provisioning.rosters.plan import Plan
 from tests.support.cast import make_domain, make_project, make_user
 
 HEAD = "user,domain,email,password,project,roles,groups,quota_cores,quota_ram\n"

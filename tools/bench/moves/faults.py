@@ -277,11 +277,11 @@ class Rounds:
     def _verify(self, guest: Guest, fault: str) -> None:
         """Look for lost writes, second and missing guests, and leftovers."""
         wrong, counter = self.outcomes.wrong, guest.watch.counter
-        seen = counter.last
+        seen = counter.confirmed
 
         def counts() -> bool:
             self._settle(guest)  # the portal may learn later that the guest is off
-            return counter.last > seen
+            return counter.confirmed > seen
 
         try:
             until(counts, f"{guest.server} counts", ANSWERS_WITHIN)

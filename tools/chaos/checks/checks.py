@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -36,7 +37,6 @@ from tools.chaos.checks.wrongs import wrong
 from tools.chaos.clients.ec2 import INTERFACE
 from tools.chaos.clients.networks import OURS, PREFIX
 from tools.chaos.clients.networks import ROUTER as CHAOS_ROUTER
-from tools.chaos.clouds.cloud import DOWN_AFTER
 
 OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
 POWER = {
@@ -215,7 +215,7 @@ def _is_of_silent_host(uuid: str, overlap: Overlap) -> bool:
     """Whether two guests without volumes ran because the older one's host was silent: it counted as down, the command
     to remove its guest was waiting for it, and it has removed the guest soon after it has got the command.
     """
-    if overlap.has_volumes or overlap.ended is None or overlap.silence <= DOWN_AFTER:
+    if overlap.has_volumes or overlap.ended is None or overlap.silence <= settings.HOST_DOWN_AFTER:
         return False
     hosts = Host.objects.filter(name=overlap.hosts[0]).values_list("id", flat=True)
     removals = HostCommand.objects.filter(host_id__in=hosts, subject_id=uuid, kind="destroy_request")
