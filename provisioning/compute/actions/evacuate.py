@@ -178,6 +178,8 @@ class Evacuate(ServerAction[Evacuation]):
             guest, resized = instance.guest_attempt or instance.attempt, instance.old_flavor is not None
             stops = not requested.start or instance.vm_state == VmState.STOPPED
             state.lock_volumes([instance.id])
+            if close_migration(instance.id):
+                leave_second(instance)  # with the attempt before this one: the server may be built on that host
             moved = state.advance(
                 instance,
                 "evacuate_stopped" if stops else "evacuate",
@@ -198,8 +200,6 @@ class Evacuate(ServerAction[Evacuation]):
             )
             if moved is None:
                 raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
-            if close_migration(moved.id):
-                leave_second(moved)
             host_commands.withdraw(moved.id, moved.attempt)
             instance_actions.finish_all(moved.id, message=LEFT)
             if resized:

@@ -32,7 +32,14 @@ from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.compute.moves import live, volumes
 from provisioning.compute.moves.cpu import with_cpus
 from provisioning.compute.moves.estimates import LIVE, estimates_of
-from provisioning.compute.moves.hosts import claim_target, exchange, leave_second, second_of, set_bytes
+from provisioning.compute.moves.hosts import (
+    claim_target,
+    exchange,
+    is_held_by_second,
+    leave_second,
+    second_of,
+    set_bytes,
+)
 from provisioning.compute.moves.obstacles import live_obstacles
 from provisioning.compute.moves.targets import rank_targets, why_none
 from provisioning.compute.notifications import Note, notify
@@ -158,7 +165,9 @@ class LiveMigrate(HostAction[LiveMigration, ReceiveLiveRequest]):
             return
         if second.migration.status in OPEN:
             raise InstanceBusyError("os-migrateLive", instance.id, instance.vm_state, self.task)
-        raise ConflictError(STILL_LEAVING)
+        if is_held_by_second(instance):
+            raise ConflictError(STILL_LEAVING)
+        leave_second(instance)
 
     def go_on(self, instance: Instance, message: str = "") -> None:
         """Let the target prepare when all volumes are connected to it; ``message``: why one cannot be connected.

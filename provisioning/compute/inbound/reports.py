@@ -123,6 +123,8 @@ def process_end(instance: Instance, event: AgentEvent, command: HostCommand) -> 
             _destroyed(instance, command)
         else:
             log.warning("Host %s could not destroy instance %s: %s", command.host_id, instance.id, event.message)
+            if event.error_code == superseded.CODE and instance.host_id == command.host_id:
+                _left_second(instance, command)
     elif _concerns(instance, body, command):
         _ended(instance, body, _outcome(event, command, well=well))
 

@@ -13,7 +13,7 @@ from provisioning.compute.launch.decisions import ALL_TAKEN
 from provisioning.compute.models import Instance
 from provisioning.compute.moves import cold
 from provisioning.compute.moves.fitness import OLD_IN_POOL, is_held_in_pool, without_certificate
-from provisioning.compute.moves.hosts import claim_target, leave_second
+from provisioning.compute.moves.hosts import claim_target, is_held_by_second, leave_second
 from provisioning.compute.moves.targets import MoveRequest, rank_targets, why_none
 from provisioning.compute.records.migration_records import set_migration
 from provisioning.compute.state_machine import state
@@ -55,9 +55,9 @@ def check_may_move(instance: Instance, source: Host) -> None:
         raise ConflictError("The agent of the server's host is too old to move servers. Upgrade it first.")
     if is_held_in_pool(instance):
         raise ConflictError(OLD_IN_POOL)
+    leave_second(instance)
     second = second_of(instance.id)
     if second is not None:
-        leave_second(instance)
         raise ConflictError(EARLIER.format(host=second.host.name))
 
 
@@ -66,7 +66,7 @@ def may_move(instance: Instance) -> bool:
     source = instance.host
     if source is None or source.contract_version < MOVES or is_held_in_pool(instance):
         return False
-    return second_of(instance.id) is None
+    return not is_held_by_second(instance)
 
 
 def move_request(instance: Instance, *, flavor: Mapping[str, Any] | None = None, host: str = "") -> MoveRequest:

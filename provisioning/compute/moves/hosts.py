@@ -14,7 +14,7 @@ from provisioning.compute.moves.targets import MoveRequest
 from provisioning.compute.records.migration_records import announce, open_migration
 from provisioning.hosts.models import Host
 
-__all__ = ["claim_target", "exchange", "leave_second", "release_second", "second_of"]
+__all__ = ["claim_target", "exchange", "is_held_by_second", "leave_second", "release_second", "second_of"]
 
 
 def claim_target(
@@ -50,11 +50,23 @@ def claim_target(
 def leave_second(instance: Instance) -> None:
     """Command the second host to remove everything it has of the server. Idempotent.
 
-    Its allocation is released when the host confirms; a host that is down gets the command when it is up again.
+    Its allocation is released when the host confirms; a host that is down gets the command when it is up again. If the
+    server is on this host by now, because it was evacuated to it, only the allocation is released: the command would
+    remove the guest with its disks.
     """
     row = second_of(instance.id)
-    if row is not None:
+    if row is None:
+        return
+    if row.host_id == instance.host_id:
+        release_second(instance.id)
+    else:
         send_destroy(instance.id, row.host_id, max(instance.attempt, row.attempt + 1))
+
+
+def is_held_by_second(instance: Instance) -> bool:
+    """Whether another host than the server's own has not confirmed that it has removed the remains of a move."""
+    row = second_of(instance.id)
+    return row is not None and row.host_id != instance.host_id
 
 
 def set_bytes(migration: Migration, **amounts: int) -> None:

@@ -3,6 +3,8 @@
 import uuid
 from collections.abc import Sequence
 
+from django.db.models import F
+
 from compute_agent.contract.commands import MOVES
 from provisioning.compute.host_link import newer_guests
 from provisioning.compute.models import Instance, MoveAllocation
@@ -29,7 +31,7 @@ def cold_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
     """Return server → why it cannot be migrated cold to any host; the same conditions as ``begin.check_may_move``."""
     ids = [server.id for server in servers]
     undecided = newer_guests.undecided_among(ids)
-    held = set(MoveAllocation.objects.filter(instance__in=ids).values_list("instance_id", flat=True))
+    held = _held_by_second(ids)
     result = {}
     for server in servers:
         if server.task_state is not None:
@@ -50,7 +52,7 @@ def cold_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
 def live_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
     """Return server → why it cannot be migrated live to any host; the same conditions as ``LiveMigrate.start``."""
     ids = [server.id for server in servers]
-    held = set(MoveAllocation.objects.filter(instance__in=ids).values_list("instance_id", flat=True))
+    held = _held_by_second(ids)
     of_volumes = volumes.obstacles(ids)
     images = {server.image_id for server in servers if server.image_id is not None}
     usable = set(Image.objects.filter(id__in=images, status=Image.Status.ACTIVE).values_list("id", flat=True))
@@ -71,6 +73,12 @@ def live_obstacles(servers: Sequence[Instance]) -> dict[uuid.UUID, str]:
         elif server.id in held:
             result[server.id] = LEFTOVERS
     return result
+
+
+def _held_by_second(ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+    """Return the servers for which ``moves.hosts.is_held_by_second`` is true."""
+    rows = MoveAllocation.objects.filter(instance__in=ids).exclude(host=F("instance__host"))
+    return set(rows.values_list("instance_id", flat=True))
 
 
 def _in_state(server: Instance, text: str) -> str:

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from provisioning.common.values.ids import NOBODY
 from provisioning.compute.host_link import newer_guests
-from provisioning.compute.host_link.allocations import release_second, second_of
+from provisioning.compute.host_link.allocations import second_of
 from provisioning.compute.models import Allocation, BlockDevice, Instance, MoveAllocation
 from provisioning.compute.moves.hosts import leave_second
 from provisioning.compute.records.host_commands import destroys_awaited
@@ -52,10 +52,9 @@ def _leave(move_allocation: MoveAllocation) -> Repair:
         row = second_of(instance.id)
         if row is None or row.pk != move_allocation.pk or not _left().filter(pk=move_allocation.pk).exists():
             return None
-        if row.host_id == instance.host_id:
-            release_second(instance.id)
-            return "The second allocation was released: the server is on this host."
         leave_second(instance)
+        if row.host_id == instance.host_id:
+            return "The second allocation was released: the server is on this host."
         return f"A removal command was sent to host {row.host.name}."
 
     return of_instance(move_allocation.instance_id, work)
