@@ -138,6 +138,7 @@ def evacuated_to_the_target(cloud: Cloud, two: Two) -> Command:
         "live",
         pytest.param("cold", marks=without_documents),
         pytest.param("repair", marks=without_documents),
+        "report",
         "delete",
     ],
 )
@@ -156,11 +157,16 @@ def test_a_server_that_was_evacuated_to_the_target_keeps_its_guest(cloud: Cloud,
         cold_migrate(operator(), two.server.id)
     elif way == "repair":
         leave_second(cloud.fresh(two.server))
+    elif way == "report":
+        destroys.update(finished_at=timezone.now())
+        key = str(two.server.id)
+        two.target.guests[key] = (two.target.guests[key][0], PowerState.SHUTDOWN)
+        two.target.hello()
     else:
         delete(operator(), two.server.id)
         two.target.work()
     assert destroys.count() == before + (way == "delete")
-    assert not MoveAllocation.objects.filter(host_id=two.target.host.id).exists()
+    assert way == "report" or not MoveAllocation.objects.filter(host_id=two.target.host.id).exists()
 
 
 def test_a_removal_that_the_next_build_has_overtaken_releases_the_second_host(cloud: Cloud, two: Two) -> None:

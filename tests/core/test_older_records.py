@@ -13,6 +13,7 @@ from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.evacuate import Evacuate
 from provisioning.compute.actions.power import Start, reboot
 from provisioning.compute.actions.shelve import Shelve
 from provisioning.compute.actions.unshelve import unshelve
@@ -23,7 +24,7 @@ from provisioning.hosts import restored
 from provisioning.hosts.models import Host, HostCommand, Restore
 from provisioning.images.models import Image
 from provisioning.network.models import Port
-from tests.support.clouds import Cloud, context, state_of
+from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.copies import Copy
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
@@ -114,6 +115,64 @@ def test_a_server_that_left_its_host_and_came_back_is_commanded_as_before(
     assert state_of(server) == ("deleted", None)
     assert not a.guests
     assert not Allocation.objects.exists()
+
+
+@pytest.fixture
+def followed(cloud: Cloud, server: Instance, a: ScriptedAgent) -> ScriptedAgent:
+    """The record of the server follows its guest on this host, after a restore."""
+    copy = Copy()
+    off(cloud, server)
+    back(cloud, server)
+    copy.put_back()
+    restored.after_restore()
+    a.hello()
+    assert newer()[0][:2] == ("a", "followed")
+    return a
+
+
+@NAMED
+@pytest.mark.parametrize("again", [False, True], ids=["", "after another restore"])
+def test_a_followed_guest_is_old_when_its_server_has_left_the_host(
+    cloud: Cloud, server: Instance, followed: ScriptedAgent, *, again: bool
+) -> None:
+    if again:
+        Copy().put_back()
+        restored.after_restore()
+        followed.hello()
+    b = cloud.add_host("b")
+    Host.objects.filter(name="a").update(forced_down=True, connected=False)
+    Evacuate.begin(context("operator", ADMIN), server.id)
+    for _ in range(5):
+        drain()
+        b.work()
+    assert (state_of(server), cloud.fresh(server).host_name) == (ACTIVE, "b")
+    Host.objects.filter(name="a").update(forced_down=False)
+    followed.hello()
+    cloud.run()
+    assert not followed.guests
+    assert str(server.id) in b.guests
+    assert newer()[0][1] == "followed"
+
+
+@NAMED
+def test_the_power_of_a_followed_guest_is_recorded(cloud: Cloud, server: Instance, followed: ScriptedAgent) -> None:
+    attempt, _ = followed.guests[str(server.id)]
+    followed.guests[str(server.id)] = (attempt, PowerState.SHUTDOWN)
+    followed.hello()
+    assert state_of(server) == STOPPED
+
+
+@NAMED
+def test_a_followed_guest_of_a_deleted_server_is_removed(
+    cloud: Cloud, server: Instance, followed: ScriptedAgent
+) -> None:
+    guest = dict(followed.guests)
+    delete(context("alice"), server.id)
+    cloud.run()
+    followed.guests = guest
+    followed.hello()
+    cloud.run()
+    assert not followed.guests
 
 
 @NAMED

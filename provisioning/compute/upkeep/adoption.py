@@ -174,7 +174,7 @@ def _follow(instance: Instance, attempt: int, power: PowerState) -> None:
     """Set the record's attempt to the attempt of its guest on the same host, and its state to the guest's state if the
     recorded state is impossible.
     """
-    changes = _numbers(instance, attempt)
+    changes = _numbers(instance, attempt, instance.host_id)
     if instance.task_state is None and instance.vm_state in AT_REST:
         before = instance.attempt
         if state.update(instance, changes):
@@ -189,7 +189,7 @@ def _follow(instance: Instance, attempt: int, power: PowerState) -> None:
 def _move_to(instance: Instance, row: NewerGuest) -> None:
     """Set the record to a guest on another host."""
     host, power = row.host, power_state_of(row.power_state) or PowerState.NOSTATE
-    if not _end_task(instance, {**_numbers(instance, row.attempt), "host_id": host.id}, power):
+    if not _end_task(instance, {**_numbers(instance, row.attempt, host.id), "host_id": host.id}, power):
         return
     instance.host = host
     occupy(instance, host.id)
@@ -200,10 +200,19 @@ def _move_to(instance: Instance, row: NewerGuest) -> None:
     log.warning("The record of instance %s follows its guest on host %s.", instance.id, host.name)
 
 
-def _numbers(instance: Instance, attempt: int) -> dict[str, Any]:
-    """Return the columns of a record for a guest with this attempt; the record's own attempt never decreases."""
+def _numbers(instance: Instance, attempt: int, host_id: uuid.UUID | None) -> dict[str, Any]:
+    """Return the columns of a record for a guest with this attempt on the host; the record's own attempt never
+    decreases.
+
+    The attempt is known from then on, so the guest no longer counts as newer: it is compared with the record like any
+    other, and is removed when the server has left the host.
+    """
     number = max(instance.attempt, attempt)
-    return {"attempt": number, "guest_attempt": attempt if attempt != number else None}
+    lost = [
+        [attempt, below, str(host_id)] if above <= attempt < below else [above, below, holder]
+        for above, below, holder in instance.lost_attempts
+    ]
+    return {"attempt": number, "guest_attempt": attempt if attempt != number else None, "lost_attempts": lost}
 
 
 def _end_task(instance: Instance, changes: dict[str, Any], power: PowerState) -> bool:

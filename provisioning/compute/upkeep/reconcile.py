@@ -89,7 +89,8 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
 def _compare_one(host_id: uuid.UUID, instance: Instance, guest: GuestState, quiet: datetime | None) -> None:
     """Process a guest that differs from its record."""
     second = second_of(instance.id)
-    if second is not None and second.host_id == host_id and guest.attempt <= instance.attempt:
+    of_second = second is not None and second.host_id == host_id != instance.host_id
+    if second is not None and of_second and guest.attempt <= instance.attempt:
         if second.migration.status not in OPEN:
             _remove(host_id, instance, guest)
         return
