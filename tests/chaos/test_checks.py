@@ -44,8 +44,8 @@ from tools.chaos.plan import Operation
 pytestmark = pytest.mark.slow
 
 NOBODY = str(uuid.UUID(int=7))
-SILENT = settings.HOST_DOWN_AFTER + 1.5
-"""Seconds after which a host certainly counts as down."""
+SILENT = 1.5
+"""Seconds of silence after the limit, so that a host certainly counts as down."""
 
 
 @dataclass
@@ -99,14 +99,16 @@ def a_command(scene: Scene) -> None:
 
 
 def twice(scene: Scene, *, silence: float, has_volumes: bool = False, removed_after: float = 2) -> None:
-    """The server's guest ran on two hosts from five seconds before its first host got the command to remove it."""
+    """The server's guest ran on two hosts from five seconds before its first host got the command to remove it.
+    ``silence``: seconds in which that host was silent, beyond the limit.
+    """
     began = time.time() - 60
     row = scene.server
     assert row.host_id
     removal = host_commands.send(row.host_id, row.id, row.attempt, DestroyRequest(), None)
     times = {name: datetime.fromtimestamp(began + at, UTC) for name, at in (("created_at", -1), ("acknowledged_at", 5))}
     HostCommand.objects.filter(id=removal.id).update(finished_at=timezone.now(), **times)
-    overlap = Overlap(["sim-1", "sim-2"], began, silence, has_volumes, began + 5 + removed_after)
+    overlap = Overlap(["sim-1", "sim-2"], began, settings.HOST_DOWN_AFTER + silence, has_volumes, began + 5 + removed_after)
     seen(twice={scene.id: [overlap]})(scene)
 
 

@@ -28,6 +28,7 @@ without_documents = pytest.mark.doctor_finds("deliveries")
 """The hosts of these tests get no documents."""
 
 
+@pytest.mark.both_databases("locks")
 @each_way
 @pytest.mark.parametrize("lost", ["source", "target"])
 def test_a_migration_ends_before_the_guest_is_sent(cloud: Cloud, two: Two, dies: Dies, lost: str) -> None:

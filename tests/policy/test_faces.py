@@ -122,7 +122,7 @@ def test_the_button_is_gone_and_its_form_refused(alice: Person, rule: Rule) -> N
     [
         ("os_compute_api:servers:create", "/", "/instances/launch/"),
         ("os_compute_api:servers:detail", "/", 'href="/instances/"'),
-        ("os_compute_api:servers:delete", "/instances/", "btn-danger-quiet"),
+        ("os_compute_api:servers:delete", "/instances/", "/bulk/instances/delete/"),
         ("os_compute_api:os-console-output", "/instances/{id}/console/", "console-log"),
         ("os_compute_api:os-keypairs:create", "/key-pairs/", "/key-pairs/create/"),
         ("os_compute_api:os-keypairs:index", "/", 'href="/key-pairs/"'),
