@@ -108,7 +108,8 @@ def twice(scene: Scene, *, silence: float, has_volumes: bool = False, removed_af
     removal = host_commands.send(row.host_id, row.id, row.attempt, DestroyRequest(), None)
     times = {name: datetime.fromtimestamp(began + at, UTC) for name, at in (("created_at", -1), ("acknowledged_at", 5))}
     HostCommand.objects.filter(id=removal.id).update(finished_at=timezone.now(), **times)
-    overlap = Overlap(["sim-1", "sim-2"], began, settings.HOST_DOWN_AFTER + silence, has_volumes, began + 5 + removed_after)
+    silent = settings.HOST_DOWN_AFTER + silence
+    overlap = Overlap(["sim-1", "sim-2"], began, silent, has_volumes, began + 5 + removed_after)
     seen(twice={scene.id: [overlap]})(scene)
 
 
