@@ -106,8 +106,14 @@ class Mover:
         self.records.reached(server, "stopped", began)
 
     def panicked(self, server: str) -> bool:
-        """Whether the newest part of the server's console is the report of a kernel's panic."""
-        return PANIC in console_log(self._cloud.data, server).read_text(errors="replace")[-5000:]
+        """Whether the newest part of the server's console is the report of a kernel's panic. A server that has lost its
+        guest has no console.
+        """
+        try:
+            log = console_log(self._cloud.data, server)
+        except BenchError:
+            return False
+        return PANIC in log.read_text(errors="replace")[-5000:]
 
     def restart(self, server: str) -> None:
         """Restart the guest of a server, and wait until it has booted."""

@@ -41,8 +41,6 @@ CAPACITY, CAPACITY_WITH_PACKETS = "16:16384:120", "48:49152:360"
 have fewer hosts, so each of their hosts is larger.
 """
 
-DOWN_AFTER = 6
-"""Seconds without a heartbeat after which a host counts as down."""
 MOVE_SECONDS = 2
 """Seconds that a simulated host takes to move a guest."""
 
@@ -50,7 +48,7 @@ SETTINGS = {
     "NOVELLA_WORKERS": "2",
     "NOVELLA_LOG_LEVEL": "INFO",
     "NOVELLA_HEARTBEAT_INTERVAL": "1",
-    "NOVELLA_HOST_DOWN_AFTER": str(DOWN_AFTER),
+    "NOVELLA_HOST_DOWN_AFTER": "6",
     "NOVELLA_AUDIT_INTERVAL": "5",
     "NOVELLA_CAST_TIMEOUT": "6",
     "NOVELLA_BUILD_TIMEOUT": "10",
